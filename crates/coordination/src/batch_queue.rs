@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use instruments::batch_queues::BatchQueueMetrics;
 use instruments::{Stopwatch, faults, trace};
-use kernel::{Entropy, StoreError, causes};
+use kernel::{Entropy, StoreError, StoreResult, causes};
 use parking_lot::Mutex;
 use partner_core::Tenant;
 use partner_core::ports::Readiness;
@@ -53,7 +53,7 @@ pub enum Locks {
     Wait,
 }
 
-type RunFuture<R> = Pin<Box<dyn Future<Output = Result<Vec<Option<R>>, StoreError>> + Send>>;
+type RunFuture<R> = Pin<Box<dyn Future<Output = StoreResult<Vec<Option<R>>>> + Send>>;
 
 /// Runs a batch in one transaction. See [`crate::PartnerQueues::start`].
 pub(crate) type RunBatch<C, R> = Box<dyn Fn(Arc<Vec<C>>, Locks) -> RunFuture<R> + Send + Sync>;
@@ -79,7 +79,7 @@ struct Ticket<R> {
     span: Span,
 }
 
-type Reply<R> = oneshot::Sender<Result<R, StoreError>>;
+type Reply<R> = oneshot::Sender<StoreResult<R>>;
 type Batch<C, R> = Vec<Waiting<C, R>>;
 
 impl<C, R> BatchQueue<C, R>
@@ -111,7 +111,7 @@ where
     /// # Errors
     /// [`StoreError::Overloaded`] immediately if the queue is full, [`StoreError::Unavailable`] after the queue was
     /// closed, otherwise what the store reports.
-    pub(crate) async fn submit(&self, command: C) -> Result<R, StoreError> {
+    pub(crate) async fn submit(&self, command: C) -> StoreResult<R> {
         let (reply, result) = oneshot::channel();
         let ticket = Ticket {
             reply,
@@ -420,7 +420,7 @@ where
         mut locks: Locks,
         until: Instant,
         mut panicked: bool,
-    ) -> (Result<Option<R>, StoreError>, Failure) {
+    ) -> (StoreResult<Option<R>>, Failure) {
         let mut longest = FIRST_BACKOFF;
         let mut tries = 1;
         loop {
@@ -512,7 +512,7 @@ fn refuse<C, R>(commands: impl IntoIterator<Item = Waiting<C, R>>, why: &'static
 }
 
 /// Sends a result to its submitter. A submitter may be gone; a committed command stays committed.
-fn send<R>(reply: Reply<R>, result: Result<R, StoreError>) {
+fn send<R>(reply: Reply<R>, result: StoreResult<R>) {
     drop(reply.send(result));
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use instruments::{directory, faults};
-use kernel::{Mode, StoreError, Timestamp, causes};
+use kernel::{Mode, StoreResult, Timestamp, causes};
 use moka::sync::Cache;
 use partner_core::key::{KeyHash, KeyId};
 use partner_core::ports::{ConfigVersions, Directory, LONGEST_CACHED};
@@ -69,8 +69,8 @@ impl<P: Profile> DirectoryCache<P> {
     async fn find(
         &self,
         name: KeyName,
-        read: impl Future<Output = Result<Option<Arc<Access<P>>>, StoreError>> + Send,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+        read: impl Future<Output = StoreResult<Option<Arc<Access<P>>>>> + Send,
+    ) -> StoreResult<Option<Arc<Access<P>>>> {
         let stamp = self.stamp();
         let known = self.keys.find(&name, stamp);
         directory::looked_up("key", known.is_some());
@@ -157,32 +157,24 @@ impl<P: Profile> fmt::Debug for DirectoryCache<P> {
 
 #[async_trait]
 impl<P: Profile> ConfigVersions for DirectoryCache<P> {
-    async fn config_version(&self) -> Result<i64, StoreError> {
+    async fn config_version(&self) -> StoreResult<i64> {
         self.inner.config_version().await
     }
 }
 
 #[async_trait]
 impl<P: Profile> Directory<P> for DirectoryCache<P> {
-    async fn access_find(
-        &self,
-        mode: Mode,
-        hash: &KeyHash,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+    async fn access_find(&self, mode: Mode, hash: &KeyHash) -> StoreResult<Option<Arc<Access<P>>>> {
         let read = self.inner.access_find(mode, hash);
         self.find(KeyName::Hash(mode, *hash), read).await
     }
 
-    async fn access_of(
-        &self,
-        who: &Tenant,
-        key: KeyId,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+    async fn access_of(&self, who: &Tenant, key: KeyId) -> StoreResult<Option<Arc<Access<P>>>> {
         let read = self.inner.access_of(who, key);
         self.find(KeyName::Id(who.clone(), key), read).await
     }
 
-    async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError> {
+    async fn listing(&self, mode: Mode) -> StoreResult<Arc<P::Listing>> {
         let stamp = self.stamp();
         let known = self.listings.find(&mode, stamp);
         directory::looked_up(P::LISTING, known.is_some());
@@ -240,7 +232,7 @@ where
 mod tests {
     use std::sync::atomic::{AtomicI64, AtomicUsize};
 
-    use kernel::Entropy;
+    use kernel::{Entropy, StoreError};
     use partner_core::key::{KeyKind, NewKey};
     use partner_core::{Partner, PartnerId, PartnerStatus};
     use tokio::sync::{Notify, oneshot};
@@ -299,7 +291,7 @@ mod tests {
             &self,
             _: Mode,
             hash: &KeyHash,
-        ) -> Result<Option<Arc<Access<Product>>>, StoreError> {
+        ) -> StoreResult<Option<Arc<Access<Product>>>> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             let read = self.version.load(Ordering::SeqCst);
             let gate = self.gate.lock().take();
@@ -314,14 +306,14 @@ mod tests {
             &self,
             who: &Tenant,
             key: KeyId,
-        ) -> Result<Option<Arc<Access<Product>>>, StoreError> {
+        ) -> StoreResult<Option<Arc<Access<Product>>>> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             let access = access(self.version.load(Ordering::SeqCst));
             let is_wanted = access.key.id == key && access.tenant == *who;
             Ok(is_wanted.then_some(access))
         }
 
-        async fn listing(&self, _: Mode) -> Result<Arc<[u8]>, StoreError> {
+        async fn listing(&self, _: Mode) -> StoreResult<Arc<[u8]>> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             Ok(Arc::from([]))
         }
@@ -329,7 +321,7 @@ mod tests {
 
     #[async_trait]
     impl ConfigVersions for CountingDirectory {
-        async fn config_version(&self) -> Result<i64, StoreError> {
+        async fn config_version(&self) -> StoreResult<i64> {
             if self.broken.load(Ordering::SeqCst) {
                 return Err(StoreError::unavailable("away"));
             }

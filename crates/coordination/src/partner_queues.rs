@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use instruments::batch_queues::BatchQueueMetrics;
-use kernel::{Entropy, StoreError};
+use kernel::{Entropy, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::ports::{Readiness, Submit};
 
@@ -40,7 +40,7 @@ where
         entropy: Arc<dyn Entropy>,
     ) -> Self
     where
-        F: Future<Output = Result<Vec<Option<R>>, StoreError>> + Send + 'static,
+        F: Future<Output = StoreResult<Vec<Option<R>>>> + Send + 'static,
     {
         let executor = Arc::new(Executor {
             options,
@@ -71,7 +71,7 @@ where
     C: Clone + Send + Sync + 'static,
     R: Send + 'static,
 {
-    async fn submit(&self, command: C) -> Result<R, StoreError> {
+    async fn submit(&self, command: C) -> StoreResult<R> {
         let mut hasher = DefaultHasher::new();
         (self.partner_of)(&command).hash(&mut hasher);
         let hash = usize::try_from(hasher.finish() >> 32).unwrap_or_default();
@@ -103,7 +103,7 @@ mod tests {
     struct Ready;
     #[async_trait]
     impl Readiness for Ready {
-        async fn ready(&self) -> Result<(), StoreError> {
+        async fn ready(&self) -> StoreResult<()> {
             Ok(())
         }
     }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::races::retry_lost_races;
 use partner_core::stored_response::{
     Begin, IdempotentRequest, IdempotentResponse, Render, ResponseStore, ResponseStoreError,
@@ -38,7 +38,7 @@ pub trait GateWrite: Sync {
     fn name(&self) -> &'static str;
 
     /// Loads and locks the rows, in the order of [`GateTx`].
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Self::Rows, StoreError>;
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<Self::Rows>;
 
     /// Decides, then writes. `now` is the store's clock, read after the locks.
     async fn decide(

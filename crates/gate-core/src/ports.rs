@@ -6,7 +6,7 @@ mod upstreams;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, Readable, Seen, StoreError, Timestamp};
+use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
@@ -34,17 +34,13 @@ pub use upstreams::{
 #[async_trait]
 pub trait GateReads: ResponseReads {
     /// The store's clock.
-    async fn gate_now(&self) -> Result<Timestamp, StoreError>;
+    async fn gate_now(&self) -> StoreResult<Timestamp>;
 
     /// The name of this installation. It never changes.
-    async fn installation_get(&self) -> Result<Installation, StoreError>;
+    async fn installation_get(&self) -> StoreResult<Installation>;
 
     /// A session of the tenant. `Seen` carries the store's instant, taken after the row was read.
-    async fn session_get(
-        &self,
-        who: &Tenant,
-        id: SessionId,
-    ) -> Result<Option<Seen<Session>>, StoreError>;
+    async fn session_get(&self, who: &Tenant, id: SessionId) -> StoreResult<Option<Seen<Session>>>;
 
     /// A page of at most `limit` sessions by their stored state, by (`created_at`, id) descending. An unknown cursor
     /// returns an empty page.
@@ -53,14 +49,10 @@ pub trait GateReads: ResponseReads {
         who: &Tenant,
         filter: &SessionFilter,
         limit: u32,
-    ) -> Result<Seen<Vec<Session>>, StoreError>;
+    ) -> StoreResult<Seen<Vec<Session>>>;
 
     /// Overdue sessions of the tenant that are stored as open, the oldest deadline first, at most `limit`.
-    async fn sessions_overdue(
-        &self,
-        who: &Tenant,
-        limit: u32,
-    ) -> Result<Vec<SessionId>, StoreError>;
+    async fn sessions_overdue(&self, who: &Tenant, limit: u32) -> StoreResult<Vec<SessionId>>;
 
     /// Overdue sessions of a mode, as [`GateReads::sessions_overdue`] returns them for one tenant, partner by partner in the
     /// order of their ids.
@@ -68,20 +60,17 @@ pub trait GateReads: ResponseReads {
         &self,
         mode: Mode,
         share: &DueShare,
-    ) -> Result<Readable<(Tenant, SessionId)>, StoreError>;
+    ) -> StoreResult<Readable<(Tenant, SessionId)>>;
 
     /// The tenant's tally; `None` before its first live session.
-    async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError>;
+    async fn tally_get(&self, who: &Tenant) -> StoreResult<Seen<Option<Tally>>>;
 
     /// The tenant's branding; the default if it was never set.
-    async fn branding_get(&self, who: &Tenant) -> Result<Seen<Branding>, StoreError>;
+    async fn branding_get(&self, who: &Tenant) -> StoreResult<Seen<Branding>>;
 
     /// A transaction of the tenant.
-    async fn transaction_get(
-        &self,
-        who: &Tenant,
-        refid: RefId,
-    ) -> Result<Option<Transaction>, StoreError>;
+    async fn transaction_get(&self, who: &Tenant, refid: RefId)
+    -> StoreResult<Option<Transaction>>;
 
     /// A page of at most `limit` transactions, by (`created_at`, refid) descending. An unknown cursor returns an
     /// empty page.
@@ -90,24 +79,24 @@ pub trait GateReads: ResponseReads {
         who: &Tenant,
         filter: &TransactionFilter,
         limit: u32,
-    ) -> Result<Vec<Transaction>, StoreError>;
+    ) -> StoreResult<Vec<Transaction>>;
 
     /// A signed quote of the tenant.
     async fn signed_quote_get(
         &self,
         who: &Tenant,
         id: SignedQuoteId,
-    ) -> Result<Option<Seen<SignedQuote>>, StoreError>;
+    ) -> StoreResult<Option<Seen<SignedQuote>>>;
 
     /// A rail record of the tenant.
-    async fn rail_get(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError>;
+    async fn rail_get(&self, who: &Tenant, id: RailId) -> StoreResult<Option<RailRecord>>;
 
     /// The newest payment of a session, on whichever route it was made.
     async fn payment_of_session(
         &self,
         who: &Tenant,
         session: SessionId,
-    ) -> Result<Option<RailRecord>, StoreError>;
+    ) -> StoreResult<Option<RailRecord>>;
 
     /// Records of a mode whose next poll is due, partner by partner in the order of their ids, of each partner the longest
     /// overdue first.
@@ -115,35 +104,35 @@ pub trait GateReads: ResponseReads {
         &self,
         mode: Mode,
         share: &DueShare,
-    ) -> Result<Readable<(Tenant, RailId)>, StoreError>;
+    ) -> StoreResult<Readable<(Tenant, RailId)>>;
 
     /// The tenant of a record in progress that [`RailTx::rail_wake`] would bring forward. `None` for any other record, and for
     /// one that does not exist.
-    async fn rail_asleep(&self, mode: Mode, id: RailId) -> Result<Option<Tenant>, StoreError>;
+    async fn rail_asleep(&self, mode: Mode, id: RailId) -> StoreResult<Option<Tenant>>;
 
     /// The age of the oldest record of a mode that is processing, for metrics. An implementation must not scan a table.
-    async fn rail_oldest(&self, mode: Mode) -> Result<Option<Duration>, StoreError>;
+    async fn rail_oldest(&self, mode: Mode) -> StoreResult<Option<Duration>>;
 
     /// The verification of a session of the tenant.
     async fn verification_get(
         &self,
         who: &Tenant,
         session: SessionId,
-    ) -> Result<Option<Verification>, StoreError>;
+    ) -> StoreResult<Option<Verification>>;
 
     /// Sessions of a mode whose verification is due for a poll, in the order of [`GateReads::rails_due`].
     async fn verifications_due(
         &self,
         mode: Mode,
         share: &DueShare,
-    ) -> Result<Readable<(Tenant, SessionId)>, StoreError>;
+    ) -> StoreResult<Readable<(Tenant, SessionId)>>;
 
     /// A customer of the tenant, also if it is deleted.
     async fn customer_get(
         &self,
         who: &Tenant,
         id: CustomerId,
-    ) -> Result<Option<SealedCustomer>, StoreError>;
+    ) -> StoreResult<Option<SealedCustomer>>;
 
     /// A page of at most `limit` customers that are not deleted, by (`created_at`, id) descending. A deleted customer
     /// is still a valid cursor; an unknown cursor returns an empty page.
@@ -152,7 +141,7 @@ pub trait GateReads: ResponseReads {
         who: &Tenant,
         filter: &CustomerFilter,
         limit: u32,
-    ) -> Result<Vec<SealedCustomer>, StoreError>;
+    ) -> StoreResult<Vec<SealedCustomer>>;
 }
 
 /// Filters of a page of sessions.
@@ -190,7 +179,7 @@ pub struct CustomerFilter {
 #[async_trait]
 pub trait GateStore: GateReads {
     /// Opens a write transaction. `name` labels it in metrics and logs.
-    async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError>;
+    async fn gate_begin(&self, name: &'static str) -> StoreResult<Box<dyn GateTx>>;
 }
 
 /// The sealed texts of publishable keys.
@@ -201,7 +190,7 @@ pub trait PublishableKeyTx: Send {
         &mut self,
         who: &Tenant,
         now: Timestamp,
-    ) -> Result<Option<(KeyId, Sealed)>, StoreError>;
+    ) -> StoreResult<Option<(KeyId, Sealed)>>;
 }
 
 /// One transaction over every entity that a gate use case touches. Every use case takes its locks in the order
@@ -247,7 +236,7 @@ impl<T> GateTx for T where
 #[async_trait]
 pub trait TallyTx: Send {
     /// Loads and locks the tally.
-    async fn tally_lock(&mut self, who: &Tenant) -> Result<Option<Tally>, StoreError>;
+    async fn tally_lock(&mut self, who: &Tenant) -> StoreResult<Option<Tally>>;
 
     /// Stores a tally. Guard: the stored tally equals `before`; if `before` is `None`, no tally is stored.
     async fn tally_put(
@@ -255,31 +244,27 @@ pub trait TallyTx: Send {
         who: &Tenant,
         before: Option<&Tally>,
         after: &Tally,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Branding in a transaction.
 #[async_trait]
 pub trait BrandingTx: Send {
     /// Loads and locks the branding; the default if it was never set.
-    async fn branding_lock(&mut self, who: &Tenant) -> Result<Branding, StoreError>;
+    async fn branding_lock(&mut self, who: &Tenant) -> StoreResult<Branding>;
 
     /// Stores branding. Guard: the stored revision is the one before; for the first revision, nothing is stored.
-    async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError>;
+    async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> StoreResult<Cas>;
 }
 
 /// Locked previews in a transaction.
 #[async_trait]
 pub trait PreviewTx: Send {
     /// Inserts a new preview.
-    async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError>;
+    async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> StoreResult<()>;
 
     /// Loads and locks a preview. `None` also if the preview belongs to another partner.
-    async fn preview_lock(
-        &mut self,
-        who: &Tenant,
-        id: PreviewId,
-    ) -> Result<Option<Preview>, StoreError>;
+    async fn preview_lock(&mut self, who: &Tenant, id: PreviewId) -> StoreResult<Option<Preview>>;
 
     /// Records the session that uses a preview. Guard: the preview is unused and has not expired.
     async fn preview_use(
@@ -288,7 +273,7 @@ pub trait PreviewTx: Send {
         id: PreviewId,
         session: SessionId,
         now: Timestamp,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Sessions in a transaction.
@@ -300,23 +285,15 @@ pub trait SessionTx: Send {
         who: &Tenant,
         session: &Session,
         kyc_package: Option<&Sealed>,
-    ) -> Result<(), StoreError>;
+    ) -> StoreResult<()>;
 
     /// Loads and locks a session. `None` also if the session belongs to another partner.
-    async fn session_lock(
-        &mut self,
-        who: &Tenant,
-        id: SessionId,
-    ) -> Result<Option<Session>, StoreError>;
+    async fn session_lock(&mut self, who: &Tenant, id: SessionId) -> StoreResult<Option<Session>>;
 
     /// Applies a step. Guard: the session is stored as open; a step that completes or cancels it is before its
     /// expiry.
-    async fn session_apply(
-        &mut self,
-        who: &Tenant,
-        id: SessionId,
-        step: &Step,
-    ) -> Result<Cas, StoreError>;
+    async fn session_apply(&mut self, who: &Tenant, id: SessionId, step: &Step)
+    -> StoreResult<Cas>;
 }
 
 /// Transactions of partners, in a store transaction.
@@ -327,7 +304,7 @@ pub trait TransactionTx: Send {
         &mut self,
         who: &Tenant,
         transaction: &Transaction,
-    ) -> Result<(), StoreError>;
+    ) -> StoreResult<()>;
 
     /// Ends a transaction of a rail. Guard: it is processing.
     async fn transaction_end(
@@ -335,25 +312,21 @@ pub trait TransactionTx: Send {
         who: &Tenant,
         refid: RefId,
         state: TransactionState,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Signed quotes in a transaction.
 #[async_trait]
 pub trait SignedQuoteTx: Send {
     /// Inserts a new quote.
-    async fn signed_quote_insert(
-        &mut self,
-        who: &Tenant,
-        quote: &SignedQuote,
-    ) -> Result<(), StoreError>;
+    async fn signed_quote_insert(&mut self, who: &Tenant, quote: &SignedQuote) -> StoreResult<()>;
 
     /// Loads and locks a signed quote. `None` also if the quote belongs to another partner.
     async fn signed_quote_lock(
         &mut self,
         who: &Tenant,
         id: SignedQuoteId,
-    ) -> Result<Option<SignedQuote>, StoreError>;
+    ) -> StoreResult<Option<SignedQuote>>;
 
     /// Supersedes every quote of a session that is not redeemed. The session is locked.
     async fn signed_quotes_supersede(
@@ -361,7 +334,7 @@ pub trait SignedQuoteTx: Send {
         who: &Tenant,
         session: SessionId,
         now: Timestamp,
-    ) -> Result<(), StoreError>;
+    ) -> StoreResult<()>;
 
     /// Redeems a quote. Guard: it is neither redeemed nor superseded, and `now` is before its expiry.
     async fn signed_quote_consume(
@@ -369,21 +342,17 @@ pub trait SignedQuoteTx: Send {
         who: &Tenant,
         id: SignedQuoteId,
         now: Timestamp,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Rail records in a transaction.
 #[async_trait]
 pub trait RailTx: Send {
     /// Inserts a new record. Its quote and its transaction must exist.
-    async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError>;
+    async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> StoreResult<()>;
 
     /// Loads and locks a rail record. `None` also if the record belongs to another partner.
-    async fn rail_lock(
-        &mut self,
-        who: &Tenant,
-        id: RailId,
-    ) -> Result<Option<RailRecord>, StoreError>;
+    async fn rail_lock(&mut self, who: &Tenant, id: RailId) -> StoreResult<Option<RailRecord>>;
 
     /// Stores the poll lease of a record. Guard: the record is processing, and its stored lease equals `before`. If the record
     /// was woken during a lease that ends here, its next poll is due since it was woken, whatever `after` says.
@@ -393,16 +362,11 @@ pub trait RailTx: Send {
         id: RailId,
         before: &PollLease,
         after: &PollLease,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 
     /// Makes the next poll of a record due now, or, during a poll, as soon as that poll has ended. Guard: the record is
     /// processing, its next poll is later, and it was not woken before.
-    async fn rail_wake(
-        &mut self,
-        who: &Tenant,
-        id: RailId,
-        now: Timestamp,
-    ) -> Result<Cas, StoreError>;
+    async fn rail_wake(&mut self, who: &Tenant, id: RailId, now: Timestamp) -> StoreResult<Cas>;
 
     /// Applies a step. Guard: the record is processing, and its stored lease equals `before`.
     async fn rail_apply(
@@ -411,7 +375,7 @@ pub trait RailTx: Send {
         id: RailId,
         before: &PollLease,
         step: &RailStep,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Verifications in a transaction. A session has at most one.
@@ -422,14 +386,14 @@ pub trait VerificationTx: Send {
         &mut self,
         who: &Tenant,
         verification: &Verification,
-    ) -> Result<(), StoreError>;
+    ) -> StoreResult<()>;
 
     /// Loads and locks the verification of a session. `None` also if the session belongs to another partner.
     async fn verification_lock(
         &mut self,
         who: &Tenant,
         session: SessionId,
-    ) -> Result<Option<Verification>, StoreError>;
+    ) -> StoreResult<Option<Verification>>;
 
     /// Stores the state, the reference and the poll lease of a verification. Guard: the stored verification has not
     /// ended, and its lease equals `before`.
@@ -438,7 +402,7 @@ pub trait VerificationTx: Send {
         who: &Tenant,
         before: &PollLease,
         after: &Verification,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Customers in a transaction.
@@ -450,29 +414,22 @@ pub trait CustomerTx: Send {
         &mut self,
         who: &Tenant,
         identity: &IdentityIndexes,
-    ) -> Result<Option<Unique>, StoreError>;
+    ) -> StoreResult<Option<Unique>>;
 
     /// Inserts a new customer.
-    async fn customer_insert(
-        &mut self,
-        who: &Tenant,
-        customer: &SealedCustomer,
-    ) -> Result<(), StoreError>;
+    async fn customer_insert(&mut self, who: &Tenant, customer: &SealedCustomer)
+    -> StoreResult<()>;
 
     /// Loads and locks a customer, also a deleted one. `None` also if the customer belongs to another partner.
     async fn customer_lock(
         &mut self,
         who: &Tenant,
         id: CustomerId,
-    ) -> Result<Option<SealedCustomer>, StoreError>;
+    ) -> StoreResult<Option<SealedCustomer>>;
 
     /// Stores a changed or deleted customer. Guard: the stored revision is the one before, and the customer is not
     /// deleted. The blind indexes never change.
-    async fn customer_put(
-        &mut self,
-        who: &Tenant,
-        customer: &SealedCustomer,
-    ) -> Result<Cas, StoreError>;
+    async fn customer_put(&mut self, who: &Tenant, customer: &SealedCustomer) -> StoreResult<Cas>;
 }
 
 /// The place that a session's KYC package is sealed for.

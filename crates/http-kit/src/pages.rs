@@ -8,7 +8,7 @@ use axum::response::Redirect;
 use axum::routing::{MethodRouter, get};
 use axum::{Json, Router};
 use bytes::Bytes;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::CountScope;
 use serde::Serialize;
@@ -146,10 +146,7 @@ fn alive() -> Json<Health> {
 }
 
 /// Names a failed check in the response and logs its cause.
-fn readiness(
-    database: Result<(), StoreError>,
-    counting: CountScope,
-) -> Result<Json<Health>, ApiError> {
+fn readiness(database: StoreResult<()>, counting: CountScope) -> Result<Json<Health>, ApiError> {
     database.map_err(|error| {
         let message = "Not ready: the check `database` failed.";
         ApiError::new(codes::NOT_READY, message).caused_by(error)
@@ -173,6 +170,7 @@ mod tests {
     use axum::body::Body;
     use axum::http::Request;
     use axum::http::response::Parts;
+    use kernel::StoreError;
 
     use super::*;
     use crate::request_layer::finish;
@@ -248,12 +246,12 @@ mod tests {
 
     #[tokio::test]
     async fn probes_report_process_and_database() {
-        fn app(found: fn() -> Result<(), StoreError>, counting: CountScope) -> Router {
+        fn app(found: fn() -> StoreResult<()>, counting: CountScope) -> Router {
             Router::new()
                 .route("/health", get(|| ready(alive())))
                 .route("/ready", get(move || ready(readiness(found(), counting))))
         }
-        fn bad() -> Result<(), StoreError> {
+        fn bad() -> StoreResult<()> {
             Err(StoreError::unavailable("disk gone"))
         }
         let good = app(|| Ok(()), CountScope::Alone);

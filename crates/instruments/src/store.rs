@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::failpoint::around_commit;
@@ -118,8 +118,8 @@ impl Transaction {
     /// The error of the commit.
     pub async fn commit(
         mut self,
-        committing: impl Future<Output = Result<(), StoreError>>,
-    ) -> Result<(), StoreError> {
+        committing: impl Future<Output = StoreResult<()>>,
+    ) -> StoreResult<()> {
         let watch = Stopwatch::start();
         let ended = around_commit(self.name, committing).await;
         self.outcome = match &ended {

@@ -6,6 +6,9 @@ use crate::Timestamp;
 
 type Source = Box<dyn Error + Send + Sync>;
 
+/// What a store returns.
+pub type StoreResult<T> = Result<T, StoreError>;
+
 /// An error of a store. It has no driver type; the driver's error is its source.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Seen, StoreResult, Timestamp};
 
 use crate::clock::ClockJump;
 use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
@@ -36,28 +36,20 @@ pub const LONGEST_CACHED: Duration = Duration::from_secs(5);
 pub trait ConfigVersions: Send + Sync {
     /// The current version. Every change stores a random number here, so that no version returns after a failover or a
     /// restore.
-    async fn config_version(&self) -> Result<i64, StoreError>;
+    async fn config_version(&self) -> StoreResult<i64>;
 }
 
 /// Access rights to one product. Every request reads them, usually from a short-lived cache.
 #[async_trait]
 pub trait Directory<P: Profile>: ConfigVersions {
     /// The key of this hash with its partner and entitlements; revoked keys are found too.
-    async fn access_find(
-        &self,
-        mode: Mode,
-        hash: &KeyHash,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError>;
+    async fn access_find(&self, mode: Mode, hash: &KeyHash) -> StoreResult<Option<Arc<Access<P>>>>;
 
     /// The key of this id with its partner and entitlements, revoked keys included. `None` also for a key of another partner.
-    async fn access_of(
-        &self,
-        who: &Tenant,
-        key: KeyId,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError>;
+    async fn access_of(&self, who: &Tenant, key: KeyId) -> StoreResult<Option<Arc<Access<P>>>>;
 
     /// What the product lists for all partners of a mode together: see [`Profile::Listing`].
-    async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError>;
+    async fn listing(&self, mode: Mode) -> StoreResult<Arc<P::Listing>>;
 
     /// Told of every admitted request. Writes nothing by itself.
     fn key_used(&self, _access: &Access<P>, _at: Timestamp) {}
@@ -110,34 +102,33 @@ pub trait Submit<C, R>: Send + Sync {
     /// Queues a command and waits for its result.
     ///
     /// # Errors
-    /// [`StoreError::Overloaded`] immediately if the queue is full, [`StoreError::Unavailable`] after the queue was closed,
+    /// [`StoreError::Overloaded`](kernel::StoreError::Overloaded) immediately if the queue is full, [`StoreError::Unavailable`](kernel::StoreError::Unavailable) after the queue was closed,
     /// otherwise what the store reports.
-    async fn submit(&self, command: C) -> Result<R, StoreError>;
+    async fn submit(&self, command: C) -> StoreResult<R>;
 }
 
 /// The two operations of every transaction, in addition to those of its entities.
 #[async_trait]
 pub trait UnitOfWork: Send {
     /// The store's clock. It must be read after the locks were taken.
-    async fn now(&mut self) -> Result<Timestamp, StoreError>;
+    async fn now(&mut self) -> StoreResult<Timestamp>;
 
     /// Commits the transaction. A transaction that is dropped without a commit is rolled back.
-    async fn commit(self: Box<Self>) -> Result<(), StoreError>;
+    async fn commit(self: Box<Self>) -> StoreResult<()>;
 }
 
 /// Stored responses, read before a transaction is opened.
 #[async_trait]
 pub trait ResponseReads: Send + Sync {
     /// The latest response in a scope, also if it has expired.
-    async fn response_get(&self, scope: &Scope)
-    -> Result<Seen<Option<StoredResponse>>, StoreError>;
+    async fn response_get(&self, scope: &Scope) -> StoreResult<Seen<Option<StoredResponse>>>;
 }
 
 /// Stored responses, in the transaction of the effect that they report.
 #[async_trait]
 pub trait ResponseTx: Send {
     /// Loads and locks the latest response in a scope.
-    async fn response_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError>;
+    async fn response_lock(&mut self, scope: &Scope) -> StoreResult<Option<StoredResponse>>;
 
     /// Stores a response. Guard: the scope has no response, or the one created at `expired`.
     async fn response_put(
@@ -145,25 +136,22 @@ pub trait ResponseTx: Send {
         scope: &Scope,
         kept: &StoredResponse,
         expired: Option<Timestamp>,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Access, checked again inside a write.
 #[async_trait]
 pub trait AccessTx<P>: Send {
     /// A key of the tenant with its partner and entitlements as of this transaction.
-    async fn access_get(
-        &mut self,
-        who: &Tenant,
-        key: KeyId,
-    ) -> Result<Option<Arc<Access<P>>>, StoreError>;
+    async fn access_get(&mut self, who: &Tenant, key: KeyId)
+    -> StoreResult<Option<Arc<Access<P>>>>;
 }
 
 /// Events, in the transaction of the change that they report.
 #[async_trait]
 pub trait EventTx: Send {
     /// Inserts the event, and a delivery for the currently active endpoint of its service.
-    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError>;
+    async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()>;
 }
 
 /// A stored event, for the operator's tools.
@@ -182,11 +170,7 @@ pub struct StoredEvent {
 #[async_trait]
 pub trait EventReads: Send + Sync {
     /// The events about one object, in order.
-    async fn events_of(
-        &self,
-        who: &Tenant,
-        object_id: &str,
-    ) -> Result<Vec<StoredEvent>, StoreError>;
+    async fn events_of(&self, who: &Tenant, object_id: &str) -> StoreResult<Vec<StoredEvent>>;
 }
 
 /// Wakes a queue when there may be work. An unnecessary call is harmless.
@@ -276,10 +260,7 @@ pub struct QueueStats {
 pub trait Deliveries: Send + Sync {
     /// Claims due deliveries and divides them among the endpoints by [`crate::webhooks::fairness::allocate`]. Expired
     /// leases end first. A delivery that cannot be read is left out for a while.
-    async fn deliveries_claim(
-        &self,
-        order: &ClaimRequest,
-    ) -> Result<Vec<ClaimedDelivery>, StoreError>;
+    async fn deliveries_claim(&self, order: &ClaimRequest) -> StoreResult<Vec<ClaimedDelivery>>;
 
     /// Records the results of deliveries, one [`Cas`] per result, in order. If another worker has the lease by now,
     /// the result is [`Cas::Lost`] and the delivery stays unchanged. If another transaction has locked the delivery, the
@@ -287,25 +268,21 @@ pub trait Deliveries: Send + Sync {
     async fn deliveries_conclude(
         &self,
         batch: &[ConcludedDelivery],
-    ) -> Result<Vec<Option<Cas>>, StoreError>;
+    ) -> StoreResult<Vec<Option<Cas>>>;
 
     /// The time until the next delivery of a service is due or the next lease expires, whichever is earlier, by the
     /// clock of the claims.
-    async fn deliveries_next(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<Option<Duration>, StoreError>;
+    async fn deliveries_next(&self, mode: Mode, service: Service) -> StoreResult<Option<Duration>>;
 
     /// The deliveries about one object, in order.
     async fn deliveries_of(
         &self,
         who: &Tenant,
         object_id: &str,
-    ) -> Result<Vec<DeliveryRecord>, StoreError>;
+    ) -> StoreResult<Vec<DeliveryRecord>>;
 
     /// The stats of a service's delivery queue.
-    async fn queue_stats(&self, mode: Mode, service: Service) -> Result<QueueStats, StoreError>;
+    async fn queue_stats(&self, mode: Mode, service: Service) -> StoreResult<QueueStats>;
 
     /// Registers a waker, called after each commit of this process that queued deliveries, for as long as the waker
     /// exists.
@@ -344,7 +321,7 @@ pub trait DeliveryAdmin: Send + Sync {
         service: Service,
         filter: DeliveryFilter,
         limit: u32,
-    ) -> Result<Vec<DeliveryView>, StoreError>;
+    ) -> StoreResult<Vec<DeliveryView>>;
 
     /// One delivery of the tenant.
     async fn delivery_get(
@@ -352,7 +329,7 @@ pub trait DeliveryAdmin: Send + Sync {
         who: &Tenant,
         service: Service,
         id: DeliveryId,
-    ) -> Result<Option<DeliveryView>, StoreError>;
+    ) -> StoreResult<Option<DeliveryView>>;
 
     /// Applies [`crate::webhooks::delivery::DeliveryInput::Replay`] to a delivery in one transaction. It is
     /// [`Cas::Lost`] if the replay is not allowed. `None` if there is no such delivery.
@@ -361,15 +338,14 @@ pub trait DeliveryAdmin: Send + Sync {
         who: &Tenant,
         service: Service,
         id: DeliveryId,
-    ) -> Result<Option<(Cas, DeliveryView)>, StoreError>;
+    ) -> StoreResult<Option<(Cas, DeliveryView)>>;
 }
 
 /// Endpoints, in the transaction of an event.
 #[async_trait]
 pub trait EndpointTx: Send {
     /// Whether the partner has an endpoint for a service.
-    async fn endpoint_is_set(&mut self, who: &Tenant, service: Service)
-    -> Result<bool, StoreError>;
+    async fn endpoint_is_set(&mut self, who: &Tenant, service: Service) -> StoreResult<bool>;
 }
 
 /// The result of checking one invariant of the database.
@@ -425,12 +401,12 @@ pub trait Audit: Send + Sync {
         sealer: &Sealer,
         is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
-    ) -> Result<AuditReport, StoreError>;
+    ) -> StoreResult<AuditReport>;
 
     /// Stores the velocity window of this process and since when it applies.
     ///
     /// Only serving processes call it. Audits check past trades by the stored windows.
-    async fn velocity_window_keep(&self) -> Result<(), StoreError>;
+    async fn velocity_window_keep(&self) -> StoreResult<()>;
 }
 
 /// The idempotency records that a step of a sweep examines.
@@ -467,18 +443,14 @@ pub trait Maintenance: Send + Sync {
     /// Runs one step of a sweep of idempotency records. Examines about `limit` records from the oldest on. Deletes
     /// the records past their own expiry and expired previews, and erases the payout accounts of payments that ended long
     /// ago.
-    async fn idempotency_sweep(
-        &self,
-        sweep: &KeySweep,
-        limit: u32,
-    ) -> Result<KeysSwept, StoreError>;
+    async fn idempotency_sweep(&self, sweep: &KeySweep, limit: u32) -> StoreResult<KeysSwept>;
 
     /// Stores the last uses of keys. An instant earlier than the stored one changes nothing.
-    async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
+    async fn key_uses_record(&self, uses: &[KeyUse]) -> StoreResult<()>;
 
     /// Gathers statistics again for tables that have grown much since the last time, so that the planner keeps using
     /// the indexes. Returns the number of these tables.
-    async fn gather_statistics(&self) -> Result<u64, StoreError>;
+    async fn gather_statistics(&self) -> StoreResult<u64>;
 }
 
 /// The store's clock for operators: its refused jumps.
@@ -486,86 +458,76 @@ pub trait Maintenance: Send + Sync {
 pub trait ClockGuard: Send + Sync {
     /// Compares the clock with the elapsed time. It stores a jump for every process of the installation, and applies
     /// what the operator accepted. Returns the jump that is currently refused.
-    async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError>;
+    async fn clock_check(&self) -> StoreResult<Option<ClockJump>>;
 
     /// The stored jump that the operator has not accepted.
-    async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError>;
+    async fn clock_noted(&self) -> StoreResult<Option<ClockJump>>;
 
     /// Accepts the stored jump and every instant up to the current one. Returns the jump.
-    async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError>;
+    async fn clock_accept(&self) -> StoreResult<Option<ClockJump>>;
 }
 
 /// Whether the store is reachable and its schema is the one that this program requires.
 #[async_trait]
 pub trait Readiness: Send + Sync {
     /// Checks the store.
-    async fn ready(&self) -> Result<(), StoreError>;
+    async fn ready(&self) -> StoreResult<()>;
 }
 
 /// The operator's reads and writes of partners, keys and endpoints, in one transaction.
 #[async_trait]
 pub trait PartnerTx: UnitOfWork {
     /// The fingerprint of the current master key. The key stays current until the transaction ends.
-    async fn master_key(&mut self) -> Result<Option<String>, StoreError>;
+    async fn master_key(&mut self) -> StoreResult<Option<String>>;
     /// The ids of at most 1,000 partners of a mode, in order.
-    async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError>;
+    async fn partner_ids(&mut self, mode: Mode) -> StoreResult<Vec<PartnerId>>;
     /// Loads and locks a partner.
-    async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError>;
+    async fn partner_lock(&mut self, who: &Tenant) -> StoreResult<Option<Partner>>;
     /// Inserts or replaces a partner.
-    async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError>;
+    async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> StoreResult<()>;
     /// The partner's endpoint for a service.
     async fn endpoint_get(
         &mut self,
         who: &Tenant,
         service: Service,
-    ) -> Result<Option<Endpoint>, StoreError>;
+    ) -> StoreResult<Option<Endpoint>>;
     /// Inserts or replaces the partner's endpoint for a service.
-    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError>;
+    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> StoreResult<()>;
     /// All keys of the partner, the oldest first.
-    async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError>;
+    async fn keys_list(&mut self, who: &Tenant) -> StoreResult<Vec<KeyRecord>>;
     /// The partner of a key hash, in any mode.
     async fn key_owner(
         &mut self,
         hash: &KeyHash,
-    ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError>;
+    ) -> StoreResult<Option<(PartnerId, Mode, KeyRecord)>>;
     /// Stores a new key.
-    async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError>;
+    async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> StoreResult<()>;
     /// A key of this mode with its partner, by its id.
-    async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError>;
+    async fn key_find(&mut self, id: KeyId) -> StoreResult<Option<(PartnerId, KeyRecord)>>;
     /// The last use of each key of the partner that was ever used.
-    async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError>;
+    async fn keys_used(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Timestamp>>;
     /// The sealed texts of the partner's publishable keys. A key of an older version may be absent.
-    async fn key_texts(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Sealed>, StoreError>;
+    async fn key_texts(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Sealed>>;
     /// Replaces the label and the expiry of a key.
-    async fn key_describe(
-        &mut self,
-        who: &Tenant,
-        id: KeyId,
-        terms: &KeyTerms,
-    ) -> Result<(), StoreError>;
+    async fn key_describe(&mut self, who: &Tenant, id: KeyId, terms: &KeyTerms) -> StoreResult<()>;
     /// Stores the sealed text of a publishable key that was stored without it. Guard: the key has no text.
-    async fn key_keep_text(
-        &mut self,
-        who: &Tenant,
-        id: KeyId,
-        text: &Sealed,
-    ) -> Result<Cas, StoreError>;
+    async fn key_keep_text(&mut self, who: &Tenant, id: KeyId, text: &Sealed) -> StoreResult<Cas>;
     /// Revokes a key. Guard: the key is not revoked.
-    async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError>;
+    async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> StoreResult<Cas>;
     /// Changes the version that running services watch.
-    async fn config_version_raise(&mut self) -> Result<(), StoreError>;
+    async fn config_version_raise(&mut self) -> StoreResult<()>;
 }
 
 /// Opens transactions for the operator's tools.
 #[async_trait]
 pub trait PartnerStore: Send + Sync {
     /// Opens a write transaction. `name` labels it in metrics and logs.
-    async fn partner_begin(&self, name: &'static str) -> Result<Box<dyn PartnerTx>, StoreError>;
+    async fn partner_begin(&self, name: &'static str) -> StoreResult<Box<dyn PartnerTx>>;
 
     /// The fingerprint of the current master key; `None` if the database has no key yet.
-    async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError>;
+    async fn master_key_fingerprint(&self) -> StoreResult<Option<String>>;
 
     /// Returns the fingerprint of the current master key. Stores this fingerprint as the
     /// first one if the database has no key.
-    async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError>;
+    async fn master_key_check(&self, fingerprint: &str) -> StoreResult<String>;
 }

@@ -43,10 +43,12 @@ mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
+    use kernel::StoreResult;
+
     use super::*;
 
     /// Runs a transaction with these outcomes. Returns the last one and how often it ran.
-    fn run(outcomes: Vec<Result<(), StoreError>>) -> (Result<(), StoreError>, usize) {
+    fn run(outcomes: Vec<StoreResult<()>>) -> (StoreResult<()>, usize) {
         let mut outcomes = outcomes.into_iter();
         let mut runs = 0;
         let retrying = retry_lost_races(|| {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Entropy, StoreError, Timestamp};
+use kernel::{Entropy, StoreError, StoreResult, Timestamp};
 
 use crate::Tenant;
 use crate::idempotency::{Fingerprint, OperationKey, Scope, counts};
@@ -173,7 +173,7 @@ impl ResponseStore {
         &self,
         tx: &mut dyn ResponseTx,
         request: Option<&IdempotentRequest>,
-    ) -> Result<Option<StoredResponse>, StoreError> {
+    ) -> StoreResult<Option<StoredResponse>> {
         match request {
             Some(request) => tx.response_lock(&request.scope).await,
             None => Ok(None),
@@ -221,7 +221,7 @@ impl ResponseStore {
         expired: Option<&StoredResponse>,
         response: &RenderedResponse,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let Some(request) = request else {
             return Ok(());
         };

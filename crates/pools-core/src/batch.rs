@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Amount, Asset, Mode, StoreError, Timestamp};
+use kernel::{Amount, Asset, Mode, StoreError, StoreResult, Timestamp};
 use partner_core::idempotency::{Fingerprint, Scope, counts};
 use partner_core::key::KeyId;
 use partner_core::{Access, Denial, PartnerId};
@@ -51,7 +51,7 @@ impl TransactCommand {
     /// # Errors
     ///
     /// If the batch has commands of both modes.
-    pub fn mode_of(batch: &[Self]) -> Result<Option<Mode>, StoreError> {
+    pub fn mode_of(batch: &[Self]) -> StoreResult<Option<Mode>> {
         let modes: BTreeSet<Mode> = batch
             .iter()
             .map(|command| command.scope.tenant.mode)

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::profile::{Network, PoolId};
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use partner_core::ports::{EventTx, Submit, UnitOfWork};
@@ -28,8 +28,7 @@ pub use engine::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 #[async_trait]
 pub trait PoolsReads: Send + Sync {
     /// A quote of the tenant. `Seen` carries the store's instant, taken after the row was read.
-    async fn quote_get(&self, who: &Tenant, id: QuoteId)
-    -> Result<Option<Seen<Quote>>, StoreError>;
+    async fn quote_get(&self, who: &Tenant, id: QuoteId) -> StoreResult<Option<Seen<Quote>>>;
 
     /// A quote, read after the writes in progress. A caller that is about to report `expired` reads again here, so
     /// that no reader sees `expired` change to `consumed`.
@@ -37,17 +36,17 @@ pub trait PoolsReads: Send + Sync {
         &self,
         who: &Tenant,
         id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError>;
+    ) -> StoreResult<Option<Seen<Quote>>>;
 
     /// The trade of a quote. `Seen` carries the store's instant, taken after the row was read.
     async fn trade_by_quote(
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Seen<Trade>>, StoreError>;
+    ) -> StoreResult<Option<Seen<Trade>>>;
 
     /// A trade of the tenant.
-    async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError>;
+    async fn trade_get(&self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>>;
 
     /// A page of at most `limit` trades, by (`created_at`, id) descending. An unknown cursor returns an empty page.
     async fn trades_page(
@@ -55,10 +54,10 @@ pub trait PoolsReads: Send + Sync {
         who: &Tenant,
         filter: &TradeFilter,
         limit: u32,
-    ) -> Result<Vec<Trade>, StoreError>;
+    ) -> StoreResult<Vec<Trade>>;
 
     /// An account of the tenant; `None` before its first entry.
-    async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError>;
+    async fn account_get(&self, who: &Tenant, asset: Asset) -> StoreResult<Option<Account>>;
 
     /// An account and at most `limit` of its entries, by sequence descending, from one snapshot. `None` before the
     /// account's first entry.
@@ -68,7 +67,7 @@ pub trait PoolsReads: Send + Sync {
         asset: Asset,
         filter: &LedgerFilter,
         limit: u32,
-    ) -> Result<Option<LedgerPage>, StoreError>;
+    ) -> StoreResult<Option<LedgerPage>>;
 }
 
 /// The reads before the engine is asked.
@@ -86,7 +85,7 @@ pub trait TransactPreflight: Send + Sync {
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactSnapshot>, StoreError>;
+    ) -> StoreResult<Seen<TransactSnapshot>>;
 }
 
 /// A quote that this process remembers.
@@ -155,7 +154,7 @@ pub trait Exports: Send + Sync {
         &self,
         who: &Tenant,
         window: Window,
-    ) -> Result<Box<dyn Pages<Trade>>, StoreError>;
+    ) -> StoreResult<Box<dyn Pages<Trade>>>;
 
     /// The entries created in a window, of every currency, by `created_at`.
     ///
@@ -165,21 +164,21 @@ pub trait Exports: Send + Sync {
         &self,
         who: &Tenant,
         window: Window,
-    ) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError>;
+    ) -> StoreResult<Box<dyn Pages<ExportedEntry>>>;
 }
 
 /// Rows of one snapshot, read page by page.
 #[async_trait]
 pub trait Pages<T>: Send {
     /// The next rows, at most `limit`; empty at the end.
-    async fn next(&mut self, limit: u32) -> Result<Vec<T>, StoreError>;
+    async fn next(&mut self, limit: u32) -> StoreResult<Vec<T>>;
 }
 
 /// Figures for metrics, read every few seconds. An implementation must not scan a table.
 #[async_trait]
 pub trait StatsReads: Send + Sync {
     /// The status figures of all partners' trades of a mode.
-    async fn trade_stats(&self, mode: Mode) -> Result<TradeStats, StoreError>;
+    async fn trade_stats(&self, mode: Mode) -> StoreResult<TradeStats>;
 
     /// The number of reserved trades of a mode per engine other than this one. Trades that name no engine are not
     /// counted.
@@ -187,7 +186,7 @@ pub trait StatsReads: Send + Sync {
         &self,
         mode: Mode,
         engine: &EngineName,
-    ) -> Result<Vec<(EngineName, u64)>, StoreError>;
+    ) -> StoreResult<Vec<(EngineName, u64)>>;
 
     /// The number of trades of a mode per engine other than this one that settled within the return window. `None` are those that
     /// name no engine. They are older than the column.
@@ -198,11 +197,11 @@ pub trait StatsReads: Send + Sync {
         mode: Mode,
         engine: &EngineName,
         slice: u32,
-    ) -> Result<Vec<(Option<EngineName>, u64)>, StoreError>;
+    ) -> StoreResult<Vec<(Option<EngineName>, u64)>>;
 
     /// Names this engine in the reserved trades of a mode that name none, and returns their number. Such trades are
     /// older than the column.
-    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> Result<u64, StoreError>;
+    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> StoreResult<u64>;
 }
 
 /// Status figures of trades.
@@ -225,7 +224,7 @@ pub trait QuoteRetention: Send + Sync {
         mode: Mode,
         expired_for: Duration,
         limit: u32,
-    ) -> Result<Readable<Tenant>, StoreError>;
+    ) -> StoreResult<Readable<Tenant>>;
 
     /// Examines the next `limit` quotes of a partner and deletes those that expired this long ago and were never
     /// executed. The position is stored, so that each quote is examined once.
@@ -234,7 +233,7 @@ pub trait QuoteRetention: Send + Sync {
         who: &Tenant,
         expired_for: Duration,
         limit: u32,
-    ) -> Result<Forgotten, StoreError>;
+    ) -> StoreResult<Forgotten>;
 }
 
 /// The outcome of one deletion step.
@@ -261,16 +260,16 @@ pub trait TransactStore: Send + Sync {
     /// [`decide_batch`](crate::batch::decide_batch), writes the trades it opened and commits once.
     ///
     /// # Errors
-    /// The store's own errors, and [`StoreError::Unavailable`] if the batch would open a trade while the store's clock is
+    /// The store's own errors, and [`StoreError::Unavailable`](kernel::StoreError::Unavailable) if the batch would open a trade while the store's clock is
     /// ahead by more than [`CLOCK_TOLERANCE`].
-    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError>;
+    async fn transact(&self, batch: &[TransactCommand]) -> StoreResult<Vec<Decision>>;
 
     /// As [`TransactStore::transact`], without waiting for a partner's lock. Returns `None` for each command of a
     /// partner whose row another transaction has locked. A store with one lock for all partners waits for that lock.
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
-    ) -> Result<Vec<Option<Decision>>, StoreError> {
+    ) -> StoreResult<Vec<Option<Decision>>> {
         let decisions = self.transact(batch).await?;
         Ok(decisions.into_iter().map(Some).collect())
     }
@@ -283,7 +282,7 @@ pub trait QuoteStore: Send + Sync {
     ///
     /// # Errors
     /// As [`TransactStore::transact`].
-    async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError>;
+    async fn quotes_open(&self, batch: &[NewQuote]) -> StoreResult<Vec<Quote>>;
 }
 
 /// A firm quote to be stored.
@@ -310,14 +309,14 @@ pub type QuoteQueue = dyn Submit<NewQuote, Quote>;
 #[async_trait]
 pub trait PoolsStore: PoolsReads + TransactPreflight {
     /// Opens a write transaction. `name` labels it in metrics and logs.
-    async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError>;
+    async fn begin(&self, name: &'static str) -> StoreResult<Box<dyn PoolsTx>>;
 
     /// The accounts of a mode whose contingent credits exceed an amount, in units of 10^-8.
     async fn commitments_above(
         &self,
         mode: Mode,
         total: i64,
-    ) -> Result<Readable<(Tenant, Asset)>, StoreError>;
+    ) -> StoreResult<Readable<(Tenant, Asset)>>;
 }
 
 /// One transaction over every entity that a pools use case may touch. Every use case takes its locks in the order
@@ -329,22 +328,17 @@ impl<T: QuoteTx + TradeTx + LedgerTx + VelocityTx + EventTx + UnitOfWork> PoolsT
 #[async_trait]
 pub trait QuoteTx: Send {
     /// Loads and locks a quote. `None` also if the quote belongs to another partner.
-    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError>;
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> StoreResult<Option<Quote>>;
 
     /// Rejects a quote. Guard: neither consumed nor rejected, `at < expires_at`.
-    async fn quote_reject(
-        &mut self,
-        who: &Tenant,
-        id: QuoteId,
-        at: Timestamp,
-    ) -> Result<Cas, StoreError>;
+    async fn quote_reject(&mut self, who: &Tenant, id: QuoteId, at: Timestamp) -> StoreResult<Cas>;
 }
 
 /// Trades in a transaction.
 #[async_trait]
 pub trait TradeTx: Send {
     /// Loads and locks a trade. `None` also if the trade belongs to another partner.
-    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError>;
+    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>>;
 
     /// Counts an attempt and sets its lease. Guard: the trade has `attempt - 1` attempts.
     async fn trade_claim(
@@ -353,23 +347,13 @@ pub trait TradeTx: Send {
         id: TradeId,
         attempt: u32,
         lease: Lease,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 
     /// Ends the lease with `token` and leaves the trade unchanged. Guard: the trade has this lease.
-    async fn trade_unclaim(
-        &mut self,
-        who: &Tenant,
-        id: TradeId,
-        token: u64,
-    ) -> Result<Cas, StoreError>;
+    async fn trade_unclaim(&mut self, who: &Tenant, id: TradeId, token: u64) -> StoreResult<Cas>;
 
     /// Extends the lease with this token. Guard: the trade has this lease.
-    async fn trade_rest(
-        &mut self,
-        who: &Tenant,
-        id: TradeId,
-        lease: Lease,
-    ) -> Result<Cas, StoreError>;
+    async fn trade_rest(&mut self, who: &Tenant, id: TradeId, lease: Lease) -> StoreResult<Cas>;
 
     /// Applies steps in order, stores a transition for each, and ends the lease with `token`. Empty steps change
     /// nothing. Guard: the trade has the status of `before` and this lease.
@@ -379,14 +363,14 @@ pub trait TradeTx: Send {
         before: &Trade,
         steps: &[Step],
         token: u64,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }
 
 /// Accounts and entries in a transaction.
 #[async_trait]
 pub trait LedgerTx: Send {
     /// Loads and locks an account; [`Account::empty`] before its first entry.
-    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError>;
+    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Account>;
 
     /// Writes an entry, and the account after it if the entry has a position in the account. Guard: the stored
     /// sequence number is the one of `before`.
@@ -395,31 +379,18 @@ pub trait LedgerTx: Send {
         who: &Tenant,
         before: &Account,
         entry: &Entry,
-    ) -> Result<(), StoreError>;
+    ) -> StoreResult<()>;
 
     /// The stored contingent credits of an account, in units of 10^-8; see
     /// [`BatchState::commitments`](crate::batch::BatchState::commitments). `None` if none were ever stored.
-    async fn commitment_get(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-    ) -> Result<Option<i64>, StoreError>;
+    async fn commitment_get(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Option<i64>>;
 
     /// Stores the contingent credits of an account, in units of 10^-8; see
     /// [`BatchState::commitments`](crate::batch::BatchState::commitments).
-    async fn commitment_put(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-        total: i64,
-    ) -> Result<(), StoreError>;
+    async fn commitment_put(&mut self, who: &Tenant, asset: Asset, total: i64) -> StoreResult<()>;
 
     /// The latest recount of an account, running or ended.
-    async fn recount_get(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-    ) -> Result<Option<Recount>, StoreError>;
+    async fn recount_get(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Option<Recount>>;
 
     /// Stores the progress of a recount.
     async fn recount_put(
@@ -427,7 +398,7 @@ pub trait LedgerTx: Send {
         who: &Tenant,
         asset: Asset,
         recount: &Recount,
-    ) -> Result<(), StoreError>;
+    ) -> StoreResult<()>;
 
     /// The sum of what the trades of a range may still credit to an account.
     ///
@@ -440,23 +411,20 @@ pub trait LedgerTx: Send {
         asset: Asset,
         range: Range,
         limit: u32,
-    ) -> Result<Amounts, StoreError>;
+    ) -> StoreResult<Amounts>;
 
     /// Stores the form of comparison of references that an earlier version stored without it, of at most `limit` deposits. Returns
     /// their number.
-    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError>;
+    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> StoreResult<u32>;
 
     /// The deposit whose reference equals this one in the form of
     /// [`compared_reference`](crate::deposits::compared_reference), if there is one. Among several of earlier versions: the one with
     /// this spelling, or else the first.
-    async fn deposit_find(
-        &mut self,
-        who: &Tenant,
-        reference: &str,
-    ) -> Result<Option<Deposit>, StoreError>;
+    async fn deposit_find(&mut self, who: &Tenant, reference: &str)
+    -> StoreResult<Option<Deposit>>;
 
     /// Stores a deposit under its reference, with the form in which references are compared.
-    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError>;
+    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> StoreResult<()>;
 }
 
 /// An incoming deposit or receipt, unique by its reference.
@@ -478,10 +446,10 @@ pub struct Deposit {
 #[async_trait]
 pub trait VelocityTx: Send {
     /// Loads and locks the partner's total; `None` before its first trade.
-    async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError>;
+    async fn velocity_lock(&mut self, who: &Tenant) -> StoreResult<Option<Velocity>>;
 
     /// Stores the total.
-    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError>;
+    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> StoreResult<()>;
 
     /// The trades created after `after` and up to `up_to` that count. Reads up to the `limit`-th trade of the range,
     /// and all others of the same instant.
@@ -490,7 +458,7 @@ pub trait VelocityTx: Send {
         who: &Tenant,
         range: VelocityRange,
         limit: u32,
-    ) -> Result<TradesRead, StoreError>;
+    ) -> StoreResult<TradesRead>;
 }
 
 /// The range of trades that a velocity total is about to lose or gain.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::{Entropy, Mode, StoreError, Timestamp};
+use kernel::{Entropy, Mode, StoreError, StoreResult, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::changes::{self, Changes, same_label};
@@ -137,7 +137,7 @@ impl ApplyDocument {
         &self,
         tx: &mut dyn ProvisionTx,
         document: &Document,
-    ) -> Result<Vec<Option<Partner>>, StoreError> {
+    ) -> StoreResult<Vec<Option<Partner>>> {
         let mut known = Vec::with_capacity(document.partners.len());
         for entry in &document.partners {
             known.push(tx.partner_lock(&self.tenant(&entry.partner.id)).await?);
@@ -150,7 +150,7 @@ impl ApplyDocument {
         &self,
         tx: &mut dyn ProvisionTx,
         document: &Document,
-    ) -> Result<Profiles, StoreError> {
+    ) -> StoreResult<Profiles> {
         let stored: BTreeMap<_, _> = tx
             .pools_profiles_all(self.mode)
             .await?
@@ -196,7 +196,7 @@ impl ApplyDocument {
         document: &Document,
         entry: &PartnerEntry,
         faults: &mut Vec<TableError>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let defined: BTreeSet<_> = document.pools.iter().map(|pool| pool.id).collect();
         for mention in &entry.mentions {
             let pool = mention.pool;
@@ -217,7 +217,7 @@ impl ApplyDocument {
         tx: &mut dyn ProvisionTx,
         partner: &PartnerId,
         entry: &KeyEntry,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> StoreResult<Option<String>> {
         let Some(literal) = &entry.literal else {
             return Ok(None);
         };
@@ -261,7 +261,7 @@ struct Work<'w> {
 }
 
 impl Work<'_> {
-    async fn pools(&mut self, document: &Document) -> Result<(), StoreError> {
+    async fn pools(&mut self, document: &Document) -> StoreResult<()> {
         let mode = self.ports.mode;
         for pool in &document.pools {
             let before = self.tx.pool_get(mode, pool.id).await?;
@@ -280,7 +280,7 @@ impl Work<'_> {
     }
 
     /// All claims are released before one is taken, because partners may exchange addresses.
-    async fn release(&mut self, profiles: &Profiles) -> Result<(), StoreError> {
+    async fn release(&mut self, profiles: &Profiles) -> StoreResult<()> {
         for (id, _, _) in profiles.changed() {
             self.tx.deposits_release(&self.ports.tenant(id)).await?;
         }
@@ -319,7 +319,7 @@ impl Work<'_> {
         who: &Tenant,
         after: &GateProfile,
         changes: &mut Changes,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let before = self.tx.gate_profile_get(who).await?;
         if before.as_ref() != Some(after) {
             changes::of_gate(changes, before.as_ref(), after);
@@ -453,7 +453,7 @@ impl Work<'_> {
         record: &KeyRecord,
         written: &KeyTerms,
         changes: &mut Changes,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let kept = written.label.is_none() || same_label(&record.label, &written.label);
         let label = if kept { &record.label } else { &written.label };
         let after = KeyTerms {
@@ -474,7 +474,7 @@ impl Work<'_> {
         entry: &KeyEntry,
         text: &SecretString,
         changes: &mut Changes,
-    ) -> Result<Option<KeyRecord>, StoreError> {
+    ) -> StoreResult<Option<KeyRecord>> {
         let (kind, entropy) = (entry.kind, self.ports.entropy.as_ref());
         let Some(new) = NewKey::literal(kind, self.now, entropy, text.expose_secret()) else {
             return Ok(None);
@@ -502,7 +502,7 @@ impl Work<'_> {
         present: NewKey,
         text: &SecretString,
         changes: &mut Changes,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let present = self.with_text(who, present, text)?;
         let Some(sealed) = &present.publishable else {
             return Ok(());
@@ -519,12 +519,7 @@ impl Work<'_> {
     }
 
     /// A new key with its sealed text, if it is publishable.
-    fn with_text(
-        &self,
-        who: &Tenant,
-        new: NewKey,
-        text: &SecretString,
-    ) -> Result<NewKey, StoreError> {
+    fn with_text(&self, who: &Tenant, new: NewKey, text: &SecretString) -> StoreResult<NewKey> {
         let (sealer, entropy) = (&self.ports.sealer, self.ports.entropy.as_ref());
         Ok(new.sealing(who, text.expose_secret(), sealer, entropy)?)
     }

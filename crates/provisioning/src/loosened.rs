@@ -1,6 +1,6 @@
 //! Whether a file loosens a protection.
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::{Partner, Tenant};
 
 use crate::Document;
@@ -15,7 +15,7 @@ pub(crate) async fn loosens(
     document: &Document,
     known: &[Option<Partner>],
     profiles: &Profiles,
-) -> Result<bool, StoreError> {
+) -> StoreResult<bool> {
     for (entry, known) in document.partners.iter().zip(known) {
         let partner = entry.partner_over(known.as_ref());
         let mut changes = changes::of_partner(known.as_ref(), &partner);

@@ -11,7 +11,7 @@ use std::{mem, slice};
 use gate_core::customer::CustomerId;
 use gate_core::usecases::compare_customers::{AT_A_TIME, CompareCustomers, Compared};
 use instruments::faults;
-use kernel::{Mode, StoreError, causes};
+use kernel::{Mode, StoreError, StoreResult, causes};
 use partner_core::Tenant;
 use partner_core::ports::Readiness;
 use tokio::time::Instant;
@@ -133,7 +133,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Finds every partner of a mode.
-    async fn find_partners(&mut self, mode: Mode) -> Result<(), StoreError> {
+    async fn find_partners(&mut self, mode: Mode) -> StoreResult<()> {
         let mut after = None;
         loop {
             let page = self.comparing.partners(mode, after.as_ref()).await?;
@@ -192,7 +192,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Continues with one page of the customers of a partner. It stops only between transactions.
-    async fn visit(&mut self, who: &Tenant) -> Result<(), StoreError> {
+    async fn visit(&mut self, who: &Tenant) -> StoreResult<()> {
         let after = self.left.get(who).copied().flatten();
         let page = match self.comparing.page(who, after).await {
             Err(error) if is_lasting(&error) => {
@@ -232,7 +232,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Compares customers in one transaction, or, if that fails because of one of them, one by one.
-    async fn compare(&mut self, who: &Tenant, ids: &[CustomerId]) -> Result<(), StoreError> {
+    async fn compare(&mut self, who: &Tenant, ids: &[CustomerId]) -> StoreResult<()> {
         match self.compare_at_once(who, ids).await {
             Err(error) if is_lasting(&error) => {}
             done => return done,
@@ -253,11 +253,7 @@ impl<'w> Walk<'w> {
     }
 
     /// Compares customers in one transaction. Then the partner's lock is free for longer than the transaction took.
-    async fn compare_at_once(
-        &mut self,
-        who: &Tenant,
-        ids: &[CustomerId],
-    ) -> Result<(), StoreError> {
+    async fn compare_at_once(&mut self, who: &Tenant, ids: &[CustomerId]) -> StoreResult<()> {
         let began = Instant::now();
         let compared = self.comparing.compare(who, ids).await?;
         self.report.add(who, compared);

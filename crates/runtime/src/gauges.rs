@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use instruments::store::Disk;
 use instruments::{faults, store as of_store, trading};
-use kernel::{Mode, StoreError, causes};
+use kernel::{Mode, StoreResult, causes};
 use tokio_util::sync::CancellationToken;
 
 use crate::store::Store;
@@ -81,7 +81,7 @@ fn size(file: &Path) -> io::Result<u64> {
     }
 }
 
-async fn trades(store: &dyn Store, mode: Mode) -> Result<(), StoreError> {
+async fn trades(store: &dyn Store, mode: Mode) -> StoreResult<()> {
     let standing = store.trade_stats(mode).await?;
     for (status, count) in standing.by_status {
         trading::trades(status.as_str(), count);

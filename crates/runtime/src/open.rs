@@ -18,7 +18,7 @@ use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::compare_customers::CompareCustomers;
 use gate_core::usecases::context::GateContext;
 use instruments::Program;
-use kernel::{Clock, Entropy, StoreError};
+use kernel::{Clock, Entropy, StoreError, StoreResult};
 use partner_core::events::Service;
 use partner_core::ports::{Directory, InFlight, MasterKeyState, RateSource, Readiness, Throttle};
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
@@ -499,7 +499,7 @@ struct Serving {
 
 #[async_trait]
 impl Readiness for Serving {
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self) -> StoreResult<()> {
         self.store.ready().await?;
         Ok(self.sealer.can_seal()?)
     }

@@ -18,7 +18,7 @@ use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::context::GateContext;
 use instruments::faults;
-use kernel::{Mode, Readable, StoreError, causes};
+use kernel::{Mode, Readable, StoreError, StoreResult, causes};
 use partner_core::Tenant;
 use partner_core::ports::Readiness;
 use partner_core::sealing::SealRefused;
@@ -179,7 +179,7 @@ impl<I: Copy + Ord + Send + 'static> Task<I> {
         advance: impl Fn(Tenant, I) -> A,
         stop: &CancellationToken,
     ) where
-        D: Future<Output = Result<Readable<(Tenant, I)>, StoreError>>,
+        D: Future<Output = StoreResult<Readable<(Tenant, I)>>>,
         A: Future<Output = Result<(), GateError>> + Send + 'static,
     {
         while !stop.is_cancelled() {
@@ -236,7 +236,7 @@ impl<I: Copy + Ord + Send + 'static> Task<I> {
 
     async fn read<D>(&mut self, due: impl Fn(DueShare) -> D)
     where
-        D: Future<Output = Result<Readable<(Tenant, I)>, StoreError>>,
+        D: Future<Output = StoreResult<Readable<(Tenant, I)>>>,
     {
         let share = self.schedule.share();
         match due(share.clone()).await {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coordination::{BatchQueueOptions, Locks, PartnerQueues, TakeOnceCache};
-use kernel::{Clock, Entropy, Seen, StoreError};
+use kernel::{Clock, Entropy, Seen, StoreResult};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use pools_core::batch::{Decision, Funds, Refusal, TransactCommand, TransactOutcome};
@@ -211,7 +211,7 @@ impl TransactPreflight for CachedPreflight {
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactSnapshot>, StoreError> {
+    ) -> StoreResult<Seen<TransactSnapshot>> {
         let read = Instant::now();
         let seen = self.store.transact_snapshot(scope, pool, quote).await?;
         let funds = seen.value.funds.clone();
@@ -222,7 +222,7 @@ impl TransactPreflight for CachedPreflight {
 
 #[cfg(test)]
 mod tests {
-    use kernel::{Amount, Mode, Rate, Timestamp};
+    use kernel::{Amount, Mode, Rate, StoreError, Timestamp};
     use partner_core::PartnerId;
     use pools_core::ledger::Account;
     use pools_core::profile::{Network, PoolId};
@@ -251,7 +251,7 @@ mod tests {
             _: &Scope,
             _: &PoolId,
             _: QuoteId,
-        ) -> Result<Seen<TransactSnapshot>, StoreError> {
+        ) -> StoreResult<Seen<TransactSnapshot>> {
             Err(StoreError::unavailable("away"))
         }
     }

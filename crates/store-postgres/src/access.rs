@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::key::KeyId;
 use partner_core::{Access, PartnerId, Tenant};
 use sqlx::types::Uuid;
@@ -21,7 +21,7 @@ impl PostgresStore {
         &self,
         who: &Tenant,
         id: KeyId,
-    ) -> Result<Vec<Arc<Access<P>>>, StoreError> {
+    ) -> StoreResult<Vec<Arc<Access<P>>>> {
         let mut conn = self.inner.conn().await?;
         read(&mut conn, who.mode, &[who.partner.as_str()], &[key(id)]).await
     }
@@ -35,7 +35,7 @@ impl Inner {
         mode: Mode,
         wanted: &BTreeMap<KeyId, PartnerId>,
         held: &BTreeMap<PartnerId, PartnerLock>,
-    ) -> Result<BTreeMap<KeyId, Arc<Access<P>>>, StoreError> {
+    ) -> StoreResult<BTreeMap<KeyId, Arc<Access<P>>>> {
         let now = self.clock.elapsed();
         let cache = P::cache(&self.access);
         let mut found = BTreeMap::new();
@@ -71,7 +71,7 @@ async fn read<P: StoredProfile>(
     mode: Mode,
     partners: &[&str],
     ids: &[Uuid],
-) -> Result<Vec<Arc<Access<P>>>, StoreError> {
+) -> StoreResult<Vec<Arc<Access<P>>>> {
     let rows = sqlx::query(P::BY_IDS.postgres)
         .bind(mode.as_str())
         .bind(partners)

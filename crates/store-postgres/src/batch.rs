@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use instruments::failpoint::around;
 use instruments::store::Transaction as Measured;
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreError, StoreResult, Timestamp};
 use partner_core::PartnerId;
 use pools_core::batch::{Decision, TransactCommand, decide_batch};
 use pools_core::ports::{CLOCK_TOLERANCE, NewQuote, QuoteStore, TransactStore};
@@ -28,7 +28,7 @@ use crate::{PostgresStore, errors, partner_lock, quotes};
 #[async_trait]
 impl QuoteStore for PostgresStore {
     /// Inserts the quotes with one statement that commits by itself. Quotes move no money, so they need no lock.
-    async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
+    async fn quotes_open(&self, batch: &[NewQuote]) -> StoreResult<Vec<Quote>> {
         if batch.is_empty() {
             return Ok(Vec::new());
         }
@@ -51,7 +51,7 @@ impl QuoteStore for PostgresStore {
 
 #[async_trait]
 impl TransactStore for PostgresStore {
-    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
+    async fn transact(&self, batch: &[TransactCommand]) -> StoreResult<Vec<Decision>> {
         let Some(mode) = TransactCommand::mode_of(batch)? else {
             return Ok(Vec::new());
         };
@@ -65,7 +65,7 @@ impl TransactStore for PostgresStore {
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
-    ) -> Result<Vec<Option<Decision>>, StoreError> {
+    ) -> StoreResult<Vec<Option<Decision>>> {
         let Some(mode) = TransactCommand::mode_of(batch)? else {
             return Ok(Vec::new());
         };
@@ -103,7 +103,7 @@ impl PostgresStore {
         mut tx: Tx,
         mut measured: Measured,
         (mode, batch, held): (Mode, &[TransactCommand], &BTreeMap<PartnerId, PartnerLock>),
-    ) -> Result<Vec<Decision>, StoreError> {
+    ) -> StoreResult<Vec<Decision>> {
         let loading = load::load(&self.inner, &mut tx, mode, batch, held);
         let mut loaded = around("transact.load", loading).await?;
         let context = BatchContext {
@@ -133,7 +133,7 @@ async fn lock(
     mode: Mode,
     batch: &[TransactCommand],
     locks: Locks,
-) -> Result<BTreeMap<PartnerId, PartnerLock>, StoreError> {
+) -> StoreResult<BTreeMap<PartnerId, PartnerLock>> {
     let partners = load::partners(batch);
     let locking = partner_lock::take(tx, mode, &partners, locks);
     around("transact.lock", locking).await
@@ -145,7 +145,7 @@ async fn locked(
     mode: Mode,
     batch: &[TransactCommand],
     held: &BTreeMap<PartnerId, PartnerLock>,
-) -> Result<BTreeSet<PartnerId>, StoreError> {
+) -> StoreResult<BTreeSet<PartnerId>> {
     let is_held = |name: &str| held.keys().any(|partner| partner.as_str() == name);
     let mut missing = load::partners(batch);
     missing.retain(|name| !is_held(name));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use crate::conn::Conn;
-use kernel::{Clock, StoreError, Timestamp};
+use kernel::{Clock, StoreError, StoreResult, Timestamp};
 use partner_core::clock::{ClockJump, ClockWatch};
 use pools_core::ports::CLOCK_TOLERANCE;
 use store_sql::jumps;
@@ -35,7 +35,7 @@ impl StoreClock {
         given: Option<Arc<dyn Clock>>,
         process: Arc<dyn Clock>,
         conn: &mut Conn,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let noted = jumps::read(conn).await?;
         let elapsed = process.elapsed();
         let now = match &given {
@@ -55,7 +55,7 @@ impl StoreClock {
     }
 
     /// Reads the newest instant that any process has stored, and lets the watch accept it.
-    pub(crate) async fn learn(&self, conn: &mut Conn) -> Result<Timestamp, StoreError> {
+    pub(crate) async fn learn(&self, conn: &mut Conn) -> StoreResult<Timestamp> {
         let newest = newest(conn).await?;
         // An instant that this process has stored proves nothing.
         if newest > self.last() {
@@ -84,7 +84,7 @@ impl StoreClock {
     }
 
     /// The instant of the clock, given the server's.
-    pub(crate) fn read(&self, server: i64) -> Result<Timestamp, StoreError> {
+    pub(crate) fn read(&self, server: i64) -> StoreResult<Timestamp> {
         instant(self.given().unwrap_or(server))
     }
 
@@ -105,7 +105,7 @@ impl StoreClock {
     }
 
     /// The instant of a read, given the server's. While the clock is rejected, it is the elapsed time's.
-    pub(crate) fn seen(&self, server: i64, floor: i64) -> Result<Timestamp, StoreError> {
+    pub(crate) fn seen(&self, server: i64, floor: i64) -> StoreResult<Timestamp> {
         match self.check(self.read(server)?) {
             Ok(()) => self.resolve(server, floor),
             Err(jump) => instant(jump.expected.millis().max(floor).max(self.last())),
@@ -113,13 +113,13 @@ impl StoreClock {
     }
 
     /// The instant of a write, given the server's. It is not earlier than `floor`.
-    pub(crate) fn resolve(&self, server: i64, floor: i64) -> Result<Timestamp, StoreError> {
+    pub(crate) fn resolve(&self, server: i64, floor: i64) -> StoreResult<Timestamp> {
         let base = self.given().unwrap_or(server);
         self.take(base, base.max(floor).max(self.last()))
     }
 
     /// Accepts the instant `at` that a statement resolved from the clock's instant `base`.
-    pub(crate) fn take(&self, base: i64, at: i64) -> Result<Timestamp, StoreError> {
+    pub(crate) fn take(&self, base: i64, at: i64) -> StoreResult<Timestamp> {
         self.check(instant(base)?).map_err(|jump| refused(&jump))?;
         self.last.fetch_max(at, Ordering::AcqRel);
         self.ahead.store(at.saturating_sub(base), Ordering::Release);
@@ -127,7 +127,7 @@ impl StoreClock {
     }
 
     /// Refuses to trade at the instant `at` if it is ahead of the clock's, `base`, by more than the tolerance.
-    pub(crate) fn check_moving(base: i64, at: Timestamp) -> Result<(), StoreError> {
+    pub(crate) fn check_moving(base: i64, at: Timestamp) -> StoreResult<()> {
         let ahead = u64::try_from(at.millis().saturating_sub(base)).unwrap_or_default();
         if Duration::from_millis(ahead) <= CLOCK_TOLERANCE {
             return Ok(());
@@ -144,7 +144,7 @@ impl StoreClock {
     }
 }
 
-fn instant(millis: i64) -> Result<Timestamp, StoreError> {
+fn instant(millis: i64) -> StoreResult<Timestamp> {
     Timestamp::from_millis(millis).ok_or_else(|| StoreError::Inconsistent {
         table: "books",
         column: "at",
@@ -161,14 +161,14 @@ fn refused(jump: &ClockJump) -> StoreError {
 }
 
 /// Reads the server's clock in a separate statement: one that also waits for a lock could read it before the wait.
-pub(crate) async fn server(conn: &mut Conn) -> Result<i64, StoreError> {
+pub(crate) async fn server(conn: &mut Conn) -> StoreResult<i64> {
     sqlx::query_scalar("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
         .fetch_one(conn)
         .await
         .map_err(errors::statement)
 }
 
-async fn newest(conn: &mut Conn) -> Result<i64, StoreError> {
+async fn newest(conn: &mut Conn) -> StoreResult<i64> {
     let newest = sqlx::query_scalar(NEWEST).fetch_one(conn).await;
     newest.map_err(errors::statement)
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use sqlx::postgres::{PgQueryResult, PgRow, PgStatement, PgTypeInfo};
 use sqlx::{Connection as _, Either, Execute, Executor, PgConnection, Postgres, SqlStr};
 use tokio::time::{Instant, Sleep, sleep, timeout};
@@ -84,7 +84,7 @@ impl Conn {
     }
 
     /// The driver's connection, for a caller that sets its own deadline.
-    pub(crate) fn link(&mut self) -> Result<&mut PgConnection, StoreError> {
+    pub(crate) fn link(&mut self) -> StoreResult<&mut PgConnection> {
         let gone = || StoreError::unavailable("the connection is closed");
         self.link.as_mut().ok_or_else(gone)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::Tenant;
 use sqlx::postgres::{PgArguments, PgRow, Postgres};
 use sqlx::query::Query;
@@ -26,7 +26,7 @@ impl Connection for Conn {
         &mut self,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<u64, StoreError> {
+    ) -> StoreResult<u64> {
         let written = bound(statement, values)?.execute(self).await;
         Ok(written.map_err(errors::statement)?.rows_affected())
     }
@@ -35,7 +35,7 @@ impl Connection for Conn {
         &mut self,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<Option<Box<dyn Row>>, StoreError> {
+    ) -> StoreResult<Option<Box<dyn Row>>> {
         let row = bound(statement, values)?.fetch_optional(self).await;
         Ok(row
             .map_err(errors::statement)?
@@ -46,7 +46,7 @@ impl Connection for Conn {
         &mut self,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<Vec<Box<dyn Row>>, StoreError> {
+    ) -> StoreResult<Vec<Box<dyn Row>>> {
         fetched(statement.table, bound(statement, values)?, self).await
     }
 
@@ -55,7 +55,7 @@ impl Connection for Conn {
         statement: &'static Statement,
         values: &[Value<'_>],
         visit: RowVisitor<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let mut rows = bound(statement, values)?.fetch(self);
         while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
             visit(&Columns::new(statement.table, &row))?;
@@ -79,7 +79,7 @@ pub(crate) async fn fetched(
     table: &'static str,
     query: Query<'static, Postgres, PgArguments>,
     conn: &mut Conn,
-) -> Result<Vec<Box<dyn Row>>, StoreError> {
+) -> StoreResult<Vec<Box<dyn Row>>> {
     let rows = query.fetch_all(conn).await.map_err(errors::statement)?;
     Ok(rows.into_iter().map(|row| boxed(table, row)).collect())
 }
@@ -87,7 +87,7 @@ pub(crate) async fn fetched(
 fn bound(
     statement: &Statement,
     values: &[Value<'_>],
-) -> Result<Query<'static, Postgres, PgArguments>, StoreError> {
+) -> StoreResult<Query<'static, Postgres, PgArguments>> {
     statement.check(values)?;
     let query = sqlx::query(statement.sql.postgres);
     Ok(values.iter().fold(query, |query, value| match *value {
@@ -119,25 +119,25 @@ impl Inner {
 }
 
 impl ReadStore for PostgresStore {
-    async fn reader(&self) -> Result<impl Reader, StoreError> {
+    async fn reader(&self) -> StoreResult<impl Reader> {
         Ok(self.inner.read_on(self.inner.conn().await?, None))
     }
 
-    async fn page_reader(&self, who: &Tenant) -> Result<impl Reader, StoreError> {
+    async fn page_reader(&self, who: &Tenant) -> StoreResult<impl Reader> {
         let turn = self.inner.page_turns.take(who).await?;
         let connection = self.inner.conn().await?;
         Ok(self.inner.read_on(connection, Some(turn)))
     }
 
-    async fn reserved_reader(&self) -> Result<impl Reader, StoreError> {
+    async fn reserved_reader(&self) -> StoreResult<impl Reader> {
         Ok(self.inner.read_on(self.inner.reserved_conn().await?, None))
     }
 
-    async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+    async fn export_snapshot(&self) -> StoreResult<Box<dyn Snapshot>> {
         Ok(Box::new(self.inner.long_snapshot().await?))
     }
 
-    async fn now(&self) -> Result<Timestamp, StoreError> {
+    async fn now(&self) -> StoreResult<Timestamp> {
         self.reader().await?.now().await
     }
 
@@ -159,12 +159,12 @@ impl Reader for PgReader<'_> {
         &mut *self.connection
     }
 
-    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+    async fn now(&mut self) -> StoreResult<Timestamp> {
         let server = clock::server(&mut self.connection).await?;
         self.clock.seen(server, 0)
     }
 
-    fn instant_of(&self, row: &dyn Row) -> Result<Timestamp, StoreError> {
+    fn instant_of(&self, row: &dyn Row) -> StoreResult<Timestamp> {
         self.clock.seen(row.integer("clock")?, 0)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::PartnerId;
 use partner_core::events::EndpointId;
 use partner_core::ports::ConcludedDelivery;
@@ -40,14 +40,14 @@ store_sql::implement_deliveries!(PostgresStore, PgTx);
 impl QueueTx for PgTx {
     type Key = RowKey;
 
-    fn key_of(row: &dyn Row) -> Result<RowKey, StoreError> {
+    fn key_of(row: &dyn Row) -> StoreResult<RowKey> {
         Ok(RowKey {
             partner: row.text("partner_id")?.to_owned(),
             id: uuid(row)?,
         })
     }
 
-    async fn lapsed(&mut self, scan: &Scan<'_, RowKey>, limit: i64) -> Result<Rows, StoreError> {
+    async fn lapsed(&mut self, scan: &Scan<'_, RowKey>, limit: i64) -> StoreResult<Rows> {
         let query = sqlx::query(LAPSED)
             .bind(scan.mode.as_str())
             .bind(scan.now.millis())
@@ -60,7 +60,7 @@ impl QueueTx for PgTx {
         &mut self,
         scan: &Scan<'_, RowKey>,
         allocated: &[(DueEndpoint, u32)],
-    ) -> Result<Rows, StoreError> {
+    ) -> StoreResult<Rows> {
         let query = sqlx::query(PICK)
             .bind(scan.mode.as_str())
             .bind(column(allocated, |(queue, _)| queue.partner.as_str()))
@@ -80,7 +80,7 @@ impl QueueTx for PgTx {
         &mut self,
         scan: &Scan<'_, RowKey>,
         endpoints: &BTreeMap<EndpointId, &PartnerId>,
-    ) -> Result<Rows, StoreError> {
+    ) -> StoreResult<Rows> {
         let (ids, partners): (Vec<Uuid>, Vec<&str>) = endpoints
             .iter()
             .map(|(endpoint, partner)| (key(*endpoint), partner.as_str()))
@@ -93,7 +93,7 @@ impl QueueTx for PgTx {
         fetched("webhook_secrets", query, self.conn()).await
     }
 
-    async fn find(&mut self, batch: &[ConcludedDelivery]) -> Result<FoundRows, StoreError> {
+    async fn find(&mut self, batch: &[ConcludedDelivery]) -> StoreResult<FoundRows> {
         let mut found = FoundRows::new();
         for row in self.of_batch(FIND, batch).await? {
             found.insert(place(&*row)?, Some(row));
@@ -106,7 +106,7 @@ impl QueueTx for PgTx {
         Ok(found)
     }
 
-    async fn apply(&mut self, steps: &[Step<'_, RowKey>]) -> Result<(), StoreError> {
+    async fn apply(&mut self, steps: &[Step<'_, RowKey>]) -> StoreResult<()> {
         if steps.is_empty() {
             return Ok(());
         }
@@ -136,11 +136,7 @@ impl QueueTx for PgTx {
     }
 
     /// A delivery that another transaction has locked keeps its instant, which is not later than the attempt that was concluded.
-    async fn follow(
-        &mut self,
-        steps: &[Step<'_, RowKey>],
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
+    async fn follow(&mut self, steps: &[Step<'_, RowKey>], now: Timestamp) -> StoreResult<()> {
         let query = sqlx::query(FOLLOWERS)
             .bind(column(steps, |step| step.mode.as_str()))
             .bind(column(steps, |step| step.key.partner.as_str()))
@@ -178,7 +174,7 @@ impl PgTx {
         &mut self,
         statement: &'static str,
         batch: &[ConcludedDelivery],
-    ) -> Result<Rows, StoreError> {
+    ) -> StoreResult<Rows> {
         let query = sqlx::query(statement)
             .bind(column(batch, |one| one.tenant.mode.as_str()))
             .bind(column(batch, |one| one.tenant.partner.as_str()))
@@ -187,12 +183,12 @@ impl PgTx {
     }
 }
 
-fn uuid(row: &dyn Row) -> Result<Uuid, StoreError> {
+fn uuid(row: &dyn Row) -> StoreResult<Uuid> {
     Ok(Uuid::from_u128(row.ulid("id")?.0))
 }
 
 /// The position in its batch of the delivery of a row.
-fn place(row: &dyn Row) -> Result<usize, StoreError> {
+fn place(row: &dyn Row) -> StoreResult<usize> {
     let place = usize::try_from(row.integer("place")?).ok();
     let place = place.and_then(|place| place.checked_sub(1));
     place.ok_or_else(|| row.bad("place"))

@@ -1,6 +1,6 @@
 //! Whether an acknowledged commit survives a crash of the server.
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use sqlx::{Executor as _, Row as _};
 
 use crate::conn::Conn;
@@ -37,7 +37,7 @@ impl Durability {
         matches!(self.synchronous_commit.as_str(), "off" | "local")
     }
 
-    pub(crate) async fn read(conn: &mut Conn) -> Result<Self, StoreError> {
+    pub(crate) async fn read(conn: &mut Conn) -> StoreResult<Self> {
         let row = conn.fetch_one(sqlx::raw_sql(READ)).await;
         let row = row.map_err(errors::statement)?;
         let read = || {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use sqlx::{Executor as _, Row as _};
 use store_sql::probe::LastProbe;
 use tokio::sync::Notify;
@@ -73,7 +73,7 @@ impl Alarm {
     }
 
     /// Refuses a write at once if an exchange had no response since the last successful probe.
-    pub(crate) fn admit(&self) -> Result<(), StoreError> {
+    pub(crate) fn admit(&self) -> StoreResult<()> {
         if self.is_raised() {
             return Err(StoreError::unavailable(
                 "the database does not respond or does not confirm commits; writes are refused until it does",
@@ -83,7 +83,7 @@ impl Alarm {
     }
 
     /// Returns the result of a recent probe; requests a probe first.
-    pub(crate) async fn ready(&self) -> Result<(), StoreError> {
+    pub(crate) async fn ready(&self) -> StoreResult<()> {
         self.requested.notify_one();
         let late = || "the database did not respond to the probe in time".to_owned();
         self.last.ready(late).await
@@ -152,7 +152,7 @@ impl Prober {
     }
 
     /// Opens a connection, checks the schema's version, and commits a write that changes no table.
-    async fn probe(&self) -> Result<(), StoreError> {
+    async fn probe(&self) -> StoreResult<()> {
         let mut conn = self.hosts.connect(self.timeouts, &self.alarm).await?;
         schema::check(&mut conn).await?;
         let session = Session::begin(&mut conn).await?;
@@ -172,7 +172,7 @@ impl Prober {
     }
 
     /// Waits for the commit while the session exists, and publishes a failure while it waits.
-    async fn commit(&self, conn: &mut Conn, session: &Session) -> Result<(), StoreError> {
+    async fn commit(&self, conn: &mut Conn, session: &Session) -> StoreResult<()> {
         let began = Instant::now();
         let mut committing = pin!(conn.run("COMMIT"));
         loop {
@@ -222,7 +222,7 @@ struct Session {
 }
 
 impl Session {
-    async fn begin(conn: &mut Conn) -> Result<Self, StoreError> {
+    async fn begin(conn: &mut Conn) -> StoreResult<Self> {
         let row = conn.fetch_one(sqlx::raw_sql(BEGIN)).await;
         let row = row.map_err(errors::statement)?;
         let read = || {

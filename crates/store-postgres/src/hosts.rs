@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, Row as _};
 use tokio::time::timeout;
@@ -149,7 +149,7 @@ impl Hosts {
         &self,
         timeouts: Timeouts,
         alarm: &Arc<Alarm>,
-    ) -> Result<Conn, StoreError> {
+    ) -> StoreResult<Conn> {
         let mut refusals = Vec::new();
         let last = self.last.load(Ordering::Acquire);
         let hosts = self.hosts.iter().enumerate();
@@ -187,7 +187,7 @@ impl Hosts {
         options: &PgConnectOptions,
         timeouts: Timeouts,
         alarm: &Arc<Alarm>,
-    ) -> Result<Conn, StoreError> {
+    ) -> StoreResult<Conn> {
         let connecting = async {
             let link = options.connect().await?;
             let mut conn = Conn::new(link, timeouts.statement, Arc::clone(alarm));

@@ -1,7 +1,7 @@
 //! The clock jump that an operator must accept.
 
 use async_trait::async_trait;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::clock::ClockJump;
 use partner_core::ports::ClockGuard;
 use store_sql::jumps::{end, note, read};
@@ -10,7 +10,7 @@ use crate::{PostgresStore, clock, errors};
 
 #[async_trait]
 impl ClockGuard for PostgresStore {
-    async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError> {
+    async fn clock_check(&self) -> StoreResult<Option<ClockJump>> {
         let clock = &self.inner.clock;
         let mut conn = self.inner.reserved_conn().await?;
         let mut noted = read(&mut *conn).await?;
@@ -43,12 +43,12 @@ impl ClockGuard for PostgresStore {
         }
     }
 
-    async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError> {
+    async fn clock_noted(&self) -> StoreResult<Option<ClockJump>> {
         let mut conn = self.inner.reserved_conn().await?;
         Ok(read(&mut *conn).await?.jump)
     }
 
-    async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError> {
+    async fn clock_accept(&self) -> StoreResult<Option<ClockJump>> {
         let mut tx = self.inner.write().await?;
         let noted = read(&mut *tx).await?.jump;
         if let Some(jump) = &noted {
@@ -62,14 +62,14 @@ impl ClockGuard for PostgresStore {
 
 impl PostgresStore {
     /// Stores a jump if none is stored.
-    async fn note_jump(&self, jump: &ClockJump) -> Result<(), StoreError> {
+    async fn note_jump(&self, jump: &ClockJump) -> StoreResult<()> {
         let mut tx = self.inner.write().await?;
         note(&mut *tx, jump).await?;
         tx.commit().await.map_err(errors::commit)
     }
 
     /// Ends the stored jump without an operator.
-    async fn end_jump(&self, jump: &ClockJump) -> Result<(), StoreError> {
+    async fn end_jump(&self, jump: &ClockJump) -> StoreResult<()> {
         let mut tx = self.inner.write().await?;
         end(&mut *tx, jump, None).await?;
         tx.commit().await.map_err(errors::commit)

@@ -1,7 +1,7 @@
 //! Maintenance: bounds the tables, records when keys were used, and gathers statistics.
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
 use store_sql::maintenance;
@@ -13,23 +13,19 @@ use crate::{PostgresStore, errors};
 
 #[async_trait]
 impl Maintenance for PostgresStore {
-    async fn idempotency_sweep(
-        &self,
-        sweep: &KeySweep,
-        limit: u32,
-    ) -> Result<KeysSwept, StoreError> {
+    async fn idempotency_sweep(&self, sweep: &KeySweep, limit: u32) -> StoreResult<KeysSwept> {
         let tx = self.begin_tx("idempotency_sweep").await?;
         maintenance::sweep(tx, sweep, limit, self.inner.options.idempotency_ttl).await
     }
 
-    async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+    async fn key_uses_record(&self, uses: &[KeyUse]) -> StoreResult<()> {
         let mut tx = PgTx::begin(self, "key_uses_record").await?;
         let now = tx.instant().await?;
         record_uses(tx.conn(), uses, now).await?;
         tx.finish().await
     }
 
-    async fn gather_statistics(&self) -> Result<u64, StoreError> {
+    async fn gather_statistics(&self) -> StoreResult<u64> {
         let mut conn = self.inner.conn().await?;
         let gathered: i64 = sqlx::query_scalar("SELECT gather_statistics()")
             .fetch_one(&mut *conn)
@@ -40,7 +36,7 @@ impl Maintenance for PostgresStore {
 }
 
 /// Stores last uses, none later than `now`. It writes them in one order, so that replicas do not deadlock.
-async fn record_uses(conn: &mut Conn, uses: &[KeyUse], now: Timestamp) -> Result<(), StoreError> {
+async fn record_uses(conn: &mut Conn, uses: &[KeyUse], now: Timestamp) -> StoreResult<()> {
     sqlx::query(
         "INSERT INTO key_uses (mode, partner_id, key_id, last_used_at)
          SELECT * FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) ORDER BY 1, 2, 3

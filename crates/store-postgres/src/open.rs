@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Clock, StoreError};
+use kernel::{Clock, StoreError, StoreResult};
 use partner_core::ports::Readiness;
 use sqlx::SqlStr;
 use store_sql::Turns;
@@ -113,7 +113,7 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::Unavailable`] if the server cannot be reached. [`StoreError::Unexpected`] if the URL is malformed, or if this
     /// program does not support the schema; the error then names the command to run.
-    pub async fn open(url: &str, options: Options) -> Result<Self, StoreError> {
+    pub async fn open(url: &str, options: Options) -> StoreResult<Self> {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
         let alarm = Alarm::new();
         let mut conn = hosts.connect(options.timeouts, &alarm).await?;
@@ -175,7 +175,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The errors of [`PostgresStore::open`].
-    pub async fn migrate(url: &str, timeouts: Timeouts) -> Result<Migrated, StoreError> {
+    pub async fn migrate(url: &str, timeouts: Timeouts) -> StoreResult<Migrated> {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
         let mut conn = hosts.connect(timeouts, &Alarm::new()).await?;
         let link = conn.link()?;
@@ -249,12 +249,12 @@ impl Drop for Inner {
 
 impl Inner {
     /// A connection for a single statement.
-    pub(crate) async fn conn(&self) -> Result<Pooled, StoreError> {
+    pub(crate) async fn conn(&self) -> StoreResult<Pooled> {
         self.pool.acquire().await
     }
 
     /// A connection for a single statement, which no partner occupies. If that one waits for a lost response, any other connection.
-    pub(crate) async fn reserved_conn(&self) -> Result<Pooled, StoreError> {
+    pub(crate) async fn reserved_conn(&self) -> StoreResult<Pooled> {
         match self.reserved_pool.acquire().await {
             Err(error) if error.is_busy() => self.pool.acquire().await,
             lent => lent,
@@ -262,31 +262,31 @@ impl Inner {
     }
 
     /// A connection for a statement that writes and commits by itself.
-    pub(crate) async fn writing_conn(&self) -> Result<Pooled, StoreError> {
+    pub(crate) async fn writing_conn(&self) -> StoreResult<Pooled> {
         self.alarm.admit()?;
         self.conn().await
     }
 
     /// A write transaction.
-    pub(crate) async fn write(&self) -> Result<Tx, StoreError> {
+    pub(crate) async fn write(&self) -> StoreResult<Tx> {
         self.alarm.admit()?;
         Tx::begin(&self.pool, self.openings.writing.clone()).await
     }
 
     /// A write transaction of a batch queue.
-    pub(crate) async fn batch_tx(&self) -> Result<Tx, StoreError> {
+    pub(crate) async fn batch_tx(&self) -> StoreResult<Tx> {
         self.alarm.admit()?;
         let pool = self.batch_pool.as_ref().unwrap_or(&self.pool);
         Tx::begin(pool, self.openings.writing.clone()).await
     }
 
     /// Several reads of one snapshot.
-    pub(crate) async fn snapshot(&self) -> Result<Tx, StoreError> {
+    pub(crate) async fn snapshot(&self) -> StoreResult<Tx> {
         Tx::begin(&self.pool, self.openings.snapshot.clone()).await
     }
 
     /// Several reads of one snapshot, for an export.
-    pub(crate) async fn long_snapshot(&self) -> Result<Tx, StoreError> {
+    pub(crate) async fn long_snapshot(&self) -> StoreResult<Tx> {
         let opening = SqlStr::from_static(LONG_SNAPSHOT);
         let mut snapshot = Tx::begin(&self.pool, opening).await?;
         snapshot.wait_at_most(LONG_TIMEOUT);
@@ -294,7 +294,7 @@ impl Inner {
     }
 
     /// A connection for an audit, outside the pools.
-    pub(crate) async fn auditor(&self) -> Result<Conn, StoreError> {
+    pub(crate) async fn auditor(&self) -> StoreResult<Conn> {
         let mut conn = self
             .hosts
             .connect(self.options.timeouts, &self.alarm)
@@ -308,7 +308,7 @@ pub(crate) const AUDIT: &str = LONG_SNAPSHOT;
 
 #[async_trait]
 impl Readiness for PostgresStore {
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self) -> StoreResult<()> {
         self.inner.alarm.ready().await
     }
 }

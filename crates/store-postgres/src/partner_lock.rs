@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conn::Conn;
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreResult, Timestamp};
 use partner_core::{PartnerId, Tenant};
 
 use crate::row::Columns;
@@ -33,7 +33,7 @@ pub(crate) async fn take(
     mode: Mode,
     partners: &[&str],
     locks: Locks,
-) -> Result<BTreeMap<PartnerId, PartnerLock>, StoreError> {
+) -> StoreResult<BTreeMap<PartnerId, PartnerLock>> {
     let statement = match locks {
         Locks::Wait => TAKE,
         Locks::Skip => TAKE_UNLOCKED,
@@ -61,7 +61,7 @@ pub(crate) async fn existing(
     conn: &mut Conn,
     mode: Mode,
     partners: &[&str],
-) -> Result<BTreeSet<PartnerId>, StoreError> {
+) -> StoreResult<BTreeSet<PartnerId>> {
     let rows = sqlx::query(EXISTING)
         .bind(mode.as_str())
         .bind(partners)
@@ -93,7 +93,7 @@ pub(crate) const TAKE: &str = "WITH asked AS MATERIALIZED (
      ORDER BY b.partner_id FOR NO KEY UPDATE OF b";
 
 /// Waits for the transactions that write the partner's money, and keeps others out until this transaction ends.
-pub(crate) async fn share(conn: &mut Conn, who: &Tenant) -> Result<(), StoreError> {
+pub(crate) async fn share(conn: &mut Conn, who: &Tenant) -> StoreResult<()> {
     sqlx::query("SELECT FROM books WHERE mode = $1 AND partner_id = $2 FOR SHARE")
         .bind(who.mode.as_str())
         .bind(who.partner.as_str())
@@ -104,7 +104,7 @@ pub(crate) async fn share(conn: &mut Conn, who: &Tenant) -> Result<(), StoreErro
 }
 
 /// Creates the row of a new partner.
-pub(crate) async fn create(conn: &mut Conn, who: &Tenant) -> Result<(), StoreError> {
+pub(crate) async fn create(conn: &mut Conn, who: &Tenant) -> StoreResult<()> {
     let version = config::draw(conn).await?;
     sqlx::query(
         "INSERT INTO books (mode, partner_id, version, at) VALUES ($1, $2, $3, 0)
@@ -126,7 +126,7 @@ pub(crate) async fn put(
     who: &Tenant,
     at: Timestamp,
     version: Option<i64>,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     sqlx::query(
         "UPDATE books SET at = greatest(at, $3),
                 version = coalesce($4, version)

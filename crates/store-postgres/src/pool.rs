@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use instruments::store::waiting;
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use sqlx::{Executor as _, Row as _, SqlStr};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -85,11 +85,11 @@ impl Pool {
     }
 
     /// A connection, outside any transaction.
-    pub(crate) async fn acquire(&self) -> Result<Pooled, StoreError> {
+    pub(crate) async fn acquire(&self) -> StoreResult<Pooled> {
         waiting(self.0.name, self.take()).await
     }
 
-    async fn take(&self) -> Result<Pooled, StoreError> {
+    async fn take(&self) -> StoreResult<Pooled> {
         let shared = &self.0;
         let permit = timeout(shared.wait, Arc::clone(&shared.permits).acquire_owned());
         let permit = permit
@@ -275,7 +275,7 @@ pub(crate) struct Tx {
 impl Tx {
     /// Begins a transaction with these statements, in one exchange. If the future is dropped before the server responds, the
     /// connection is closed, so that no other caller gets the open transaction.
-    pub(crate) async fn begin(pool: &Pool, opening: SqlStr) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(pool: &Pool, opening: SqlStr) -> StoreResult<Self> {
         let mut conn = pool.acquire().await?;
         let begun = conn.execute(sqlx::raw_sql(opening)).await;
         begun.map_err(errors::statement)?;

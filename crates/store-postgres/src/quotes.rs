@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::conn::Conn;
-use kernel::StoreError;
+use kernel::StoreResult;
 use pools_core::ports::NewQuote;
 use store_sql::quotes::check_new;
 
@@ -42,7 +42,7 @@ pub(crate) async fn insert_all(
     batch: &[NewQuote],
     instants: Instants,
     tolerance: Duration,
-) -> Result<Inserted, StoreError> {
+) -> StoreResult<Inserted> {
     batch.iter().try_for_each(check_new)?;
     let destinations = column(batch, |new| new.terms.destination.as_ref());
     let row = sqlx::query(INSERT)

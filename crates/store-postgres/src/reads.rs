@@ -1,7 +1,7 @@
 //! Reads of the pools API.
 
 use async_trait::async_trait;
-use kernel::{Asset, Seen, StoreError};
+use kernel::{Asset, Seen, StoreResult};
 use partner_core::Tenant;
 use pools_core::ledger::Account;
 use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter};
@@ -13,11 +13,7 @@ use crate::{PostgresStore, errors, partner_lock};
 
 #[async_trait]
 impl PoolsReads for PostgresStore {
-    async fn quote_get(
-        &self,
-        who: &Tenant,
-        id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    async fn quote_get(&self, who: &Tenant, id: QuoteId) -> StoreResult<Option<Seen<Quote>>> {
         quotes::get(&mut self.reader().await?, who, id).await
     }
 
@@ -27,7 +23,7 @@ impl PoolsReads for PostgresStore {
         &self,
         who: &Tenant,
         id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Quote>>> {
         let turn = self.inner.turns.take(who).await?;
         let mut tx = self.inner.write().await?;
         partner_lock::share(&mut tx, who).await?;
@@ -45,11 +41,11 @@ impl PoolsReads for PostgresStore {
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Seen<Trade>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Trade>>> {
         trades::get_by_quote(&mut self.reader().await?, who, quote).await
     }
 
-    async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_get(&self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>> {
         trades::find(self.reader().await?.connection(), who, id).await
     }
 
@@ -58,12 +54,12 @@ impl PoolsReads for PostgresStore {
         who: &Tenant,
         filter: &TradeFilter,
         limit: u32,
-    ) -> Result<Vec<Trade>, StoreError> {
+    ) -> StoreResult<Vec<Trade>> {
         let mut reader = self.page_reader(who).await?;
         trades::page(reader.connection(), who, filter, limit).await
     }
 
-    async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+    async fn account_get(&self, who: &Tenant, asset: Asset) -> StoreResult<Option<Account>> {
         ledger::account(self.reader().await?.connection(), who, asset).await
     }
 
@@ -73,7 +69,7 @@ impl PoolsReads for PostgresStore {
         asset: Asset,
         filter: &LedgerFilter,
         limit: u32,
-    ) -> Result<Option<LedgerPage>, StoreError> {
+    ) -> StoreResult<Option<LedgerPage>> {
         let _turn = self.inner.page_turns.take(who).await?;
         let mut snapshot = self.inner.snapshot().await?;
         let page = ledger::page(&mut *snapshot, who, asset, filter, limit).await?;

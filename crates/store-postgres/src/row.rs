@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::ops::Deref;
 
-use kernel::{Id, IdKind, StoreError};
+use kernel::{Id, IdKind, StoreResult};
 use sqlx::postgres::{PgRow, Postgres};
 use sqlx::types::Uuid;
 use sqlx::{Decode, Row as _, Type};
@@ -35,7 +35,7 @@ where
 
 impl<'r> Columns<&'r PgRow> {
     /// A column of a type that only Postgres has.
-    pub(crate) fn get<T>(&self, column: &'static str) -> Result<T, StoreError>
+    pub(crate) fn get<T>(&self, column: &'static str) -> StoreResult<T>
     where
         T: Decode<'r, Postgres> + Type<Postgres>,
     {

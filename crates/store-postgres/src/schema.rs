@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use instruments::failpoint::{around, around_commit};
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use sqlx::{Connection as _, Executor, PgConnection, Postgres};
 use store_sql::schema::{Applied, Migrated, Standing};
 
@@ -17,7 +17,7 @@ const LOCK: i64 = 0x7065_6e73_746f_636b;
 
 /// Runs each missing migration in its own transaction, so that it locks its tables only for its own duration. If a migration
 /// fails or the program ends, the next run continues after the last committed migration.
-pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<Migrated, StoreError> {
+pub(crate) async fn migrate(conn: &mut PgConnection) -> StoreResult<Migrated> {
     let applied = applied(&mut *conn).await?;
     let migrated = migrations::migrated(&applied);
     match migrations::compare(&applied) {
@@ -34,7 +34,7 @@ pub(crate) async fn migrate(conn: &mut PgConnection) -> Result<Migrated, StoreEr
 
 /// Runs the missing migrations up to a version. An advisory lock of the transaction makes programs that start together run them
 /// one after the other.
-async fn migrate_to(conn: &mut PgConnection, version: i64) -> Result<(), StoreError> {
+async fn migrate_to(conn: &mut PgConnection, version: i64) -> StoreResult<()> {
     let mut tx = conn.begin().await.map_err(errors::statement)?;
     for setting in SETTINGS {
         sqlx::query(setting)
@@ -69,11 +69,11 @@ const SETTINGS: [&str; 3] = [
 const LOCK_TIMEOUT: &str = "SET LOCAL lock_timeout = '1s'";
 
 /// Checks that this program supports the schema. The error names the command to run.
-pub(crate) async fn check(conn: &mut Conn) -> Result<(), StoreError> {
+pub(crate) async fn check(conn: &mut Conn) -> StoreResult<()> {
     check_standing(migrations::compare(&applied(conn).await?))
 }
 
-fn check_standing(standing: Standing) -> Result<(), StoreError> {
+fn check_standing(standing: Standing) -> StoreResult<()> {
     match standing.refusal("pools-service migrate") {
         None => Ok(()),
         Some(why) => Err(StoreError::unexpected(why)),
@@ -101,9 +101,7 @@ pub(crate) fn rules() -> BTreeSet<&'static str> {
 }
 
 /// The migrations that were run on the database.
-async fn applied<'c>(
-    conn: impl Executor<'c, Database = Postgres>,
-) -> Result<Vec<Applied>, StoreError> {
+async fn applied<'c>(conn: impl Executor<'c, Database = Postgres>) -> StoreResult<Vec<Applied>> {
     let found = sqlx::query_as("SELECT version, description FROM _sqlx_migrations WHERE success")
         .fetch_all(conn)
         .await;

@@ -3,7 +3,7 @@
 //! The counts are read every few seconds, so no statement scans the trades: reserved trades are found in the list's index, and
 //! closed trades are counted in their partners' rows of `books`.
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::Tenant;
 use pools_core::ports::TradeStats;
 use pools_core::trade::TradeStatus;
@@ -14,7 +14,7 @@ use crate::{PostgresStore, clock, errors};
 
 impl PostgresStore {
     /// The number of trades in each status, and the age of the oldest reserved one.
-    pub(crate) async fn standing_trades(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+    pub(crate) async fn standing_trades(&self, mode: Mode) -> StoreResult<TradeStats> {
         let mut conn = self.inner.conn().await?;
         let row = sqlx::query(TRADE_STATS)
             .bind(mode.as_str())
@@ -41,7 +41,7 @@ pub(crate) async fn count_trade(
     who: &Tenant,
     from: TradeStatus,
     to: TradeStatus,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     sqlx::query(
         "UPDATE books
          SET settled = settled + ($4 = 'settled')::integer - ($3 = 'settled')::integer,

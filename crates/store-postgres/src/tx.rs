@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
@@ -40,10 +40,7 @@ pub(crate) struct PgTx {
 }
 
 impl PgTx {
-    pub(crate) async fn begin(
-        store: &PostgresStore,
-        name: &'static str,
-    ) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(store: &PostgresStore, name: &'static str) -> StoreResult<Self> {
         let tx = store.inner.write().await?;
         Ok(Self {
             tx,
@@ -63,7 +60,7 @@ impl PgTx {
 
     /// Takes the partner lock. Until the transaction ends, no other transaction writes the partner's money or changes its profile or
     /// keys. Returns whether the partner exists.
-    async fn lock(&mut self, who: &Tenant) -> Result<bool, StoreError> {
+    async fn lock(&mut self, who: &Tenant) -> StoreResult<bool> {
         if let Some(held) = self.held.get(who) {
             return Ok(held.is_some());
         }
@@ -79,7 +76,7 @@ impl PgTx {
 
     /// Takes the lock of the first partner, and waits while another transaction holds it. Only a few transactions of a partner wait
     /// with a connection; the others wait for a turn without one.
-    async fn lock_first(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
+    async fn lock_first(&mut self, who: &Tenant) -> StoreResult<Option<PartnerLock>> {
         let inner = Arc::clone(&self.inner);
         let turn = match inner.turns.try_take(who) {
             None if !self.touched => {
@@ -98,7 +95,7 @@ impl PgTx {
 
     /// Takes the lock of one more partner. It waits only briefly, because the partners whose locks it already holds wait too; then it
     /// returns [`StoreError::Retry`].
-    async fn lock_another(&mut self, who: &Tenant) -> Result<Option<PartnerLock>, StoreError> {
+    async fn lock_another(&mut self, who: &Tenant) -> StoreResult<Option<PartnerLock>> {
         let partners = [who.partner.as_str()];
         for _ in 0..MAX_TRIES_FOR_ANOTHER {
             let found = partner_lock::take(&mut self.tx, who.mode, &partners, Locks::Skip);
@@ -115,7 +112,7 @@ impl PgTx {
     }
 
     /// The instant of this transaction, read from the server after the locks taken so far.
-    pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
+    pub(crate) async fn instant(&mut self) -> StoreResult<Timestamp> {
         let server = clock::server(&mut self.tx).await?;
         let now = self.inner.clock.resolve(server, self.floor)?;
         self.used = Some(now);
@@ -123,7 +120,7 @@ impl PgTx {
     }
 
     /// Stores the transaction's instant and commits. A change of configuration also gets a new version, which other processes watch.
-    pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
+    pub(crate) async fn finish(mut self) -> StoreResult<()> {
         let now = match self.used {
             Some(now) => now,
             // The transaction has dated no row, so it commits even while the clock is rejected.
@@ -151,11 +148,11 @@ impl PgTx {
 
 #[async_trait]
 impl UnitOfWork for PgTx {
-    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+    async fn now(&mut self) -> StoreResult<Timestamp> {
         self.instant().await
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+    async fn commit(self: Box<Self>) -> StoreResult<()> {
         self.finish().await
     }
 }
@@ -170,7 +167,7 @@ impl EngineTx for PgTx {
         self.inner.options.idempotency_ttl
     }
 
-    async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
+    async fn locked(&mut self, who: &Tenant) -> StoreResult<&mut dyn Connection> {
         self.lock(who).await?;
         Ok(&mut *self.tx)
     }
@@ -184,7 +181,7 @@ impl EngineTx for PgTx {
         &mut self,
         who: &Tenant,
         key: KeyId,
-    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
+    ) -> StoreResult<Option<Arc<GateAccess>>> {
         self.lock(who).await?;
         let Some(held) = self.held.get(who).copied().flatten() else {
             return Ok(None);
@@ -199,7 +196,7 @@ impl EngineTx for PgTx {
         &mut self.effects
     }
 
-    async fn lock_known(&mut self, who: &Tenant) -> Result<(), StoreError> {
+    async fn lock_known(&mut self, who: &Tenant) -> StoreResult<()> {
         if self.lock(who).await? {
             return Ok(());
         }
@@ -209,13 +206,13 @@ impl EngineTx for PgTx {
         )))
     }
 
-    async fn lock_new(&mut self, who: &Tenant) -> Result<(), StoreError> {
+    async fn lock_new(&mut self, who: &Tenant) -> StoreResult<()> {
         partner_lock::create(&mut self.tx, who).await?;
         self.held.remove(who);
         self.lock(who).await.map(drop)
     }
 
-    async fn lock_config(&mut self) -> Result<(), StoreError> {
+    async fn lock_config(&mut self) -> StoreResult<()> {
         config::lock(self.conn()).await
     }
 
@@ -224,7 +221,7 @@ impl EngineTx for PgTx {
         who: &Tenant,
         from: TradeStatus,
         to: TradeStatus,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         stats::count_trade(&mut self.tx, who, from, to).await
     }
 
@@ -232,22 +229,19 @@ impl EngineTx for PgTx {
         self.floor = self.floor.max(read.millis());
     }
 
-    async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {
+    async fn roll_back(self: Box<Self>) -> StoreResult<()> {
         self.tx.rollback().await.map_err(errors::statement)
     }
 }
 
 impl PostgresStore {
-    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> StoreResult<Box<StoreTx>> {
         let engine = PgTx::begin(self, name).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 
     /// Begins a change of the configuration. It locks the configuration's version, so such changes are serial.
-    pub(crate) async fn begin_change(
-        &self,
-        name: &'static str,
-    ) -> Result<Box<StoreTx>, StoreError> {
+    pub(crate) async fn begin_change(&self, name: &'static str) -> StoreResult<Box<StoreTx>> {
         let mut engine = PgTx::begin(self, name).await?;
         config::lock(engine.conn()).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))

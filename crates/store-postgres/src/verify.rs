@@ -4,7 +4,7 @@ mod checks;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::ResponseCheck;
@@ -25,7 +25,7 @@ impl Audit for PostgresStore {
         sealer: &Sealer,
         is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
-    ) -> Result<AuditReport, StoreError> {
+    ) -> StoreResult<AuditReport> {
         let mut conn = self.inner.auditor().await?;
         conn.run(AUDIT).await.map_err(errors::statement)?;
         let server = clock::server(&mut conn).await?;
@@ -37,7 +37,7 @@ impl Audit for PostgresStore {
         Ok(report)
     }
 
-    async fn velocity_window_keep(&self) -> Result<(), StoreError> {
+    async fn velocity_window_keep(&self) -> StoreResult<()> {
         let mut tx = PgTx::begin(self, "velocity_window_keep").await?;
         velocity::put_window(tx.conn(), self.inner.options.velocity_window).await?;
         tx.finish().await
@@ -55,11 +55,7 @@ impl Snapshot for Audited<'_> {
 
 #[async_trait]
 impl AuditSnapshot for Audited<'_> {
-    async fn check(
-        &mut self,
-        check: SchemaCheck,
-        report: ReportBreach<'_>,
-    ) -> Result<(), StoreError> {
+    async fn check(&mut self, check: SchemaCheck, report: ReportBreach<'_>) -> StoreResult<()> {
         match check {
             SchemaCheck::Rules => {
                 self.report_missing(report).await?;
@@ -76,7 +72,7 @@ impl Audited<'_> {
         &mut self,
         statement: impl SqlSafeStr,
         report: ReportBreach<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let mut texts = sqlx::query_scalar(statement).fetch(&mut *self.0);
         while let Some(text) = texts.try_next().await.map_err(errors::statement)? {
             report(text);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::profile::GateProfile;
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::key::{KeyHash, KeyId};
 use partner_core::ports::LONGEST_CACHED;
 use partner_core::{Access, PartnerId, Profile};
@@ -29,13 +29,13 @@ pub trait StoredProfile: Profile {
     const BY_IDS: Sql;
 
     /// The profile in a row of one of these statements.
-    fn beside_key(row: &dyn Row, partner: &PartnerId) -> Result<Self, StoreError>;
+    fn beside_key(row: &dyn Row, partner: &PartnerId) -> StoreResult<Self>;
 
     /// Reads the directory's listing.
     async fn listing(
         connection: &mut dyn Connection,
         mode: Mode,
-    ) -> Result<Arc<Self::Listing>, StoreError>;
+    ) -> StoreResult<Arc<Self::Listing>>;
 
     /// The cache of accesses with this profile.
     fn cache(caches: &AccessCaches) -> &AccessCache<Self>;
@@ -106,14 +106,14 @@ impl StoredProfile for PoolsProfile {
         "a.enabled, a.access, a.kyc, a.tier, a.allowed, a.balance_gate, a.velocity_cap, a.iban, a.funding_reference, a.terms"
     );
 
-    fn beside_key(row: &dyn Row, partner: &PartnerId) -> Result<Self, StoreError> {
+    fn beside_key(row: &dyn Row, partner: &PartnerId) -> StoreResult<Self> {
         pools::profile_of(row, partner)
     }
 
     async fn listing(
         connection: &mut dyn Connection,
         mode: Mode,
-    ) -> Result<Arc<Self::Listing>, StoreError> {
+    ) -> StoreResult<Arc<Self::Listing>> {
         Ok(pools::all(connection, mode).await?.into())
     }
 
@@ -130,14 +130,14 @@ impl StoredProfile for GateProfile {
          a.live_session_quota, a.create_session_limit"
     );
 
-    fn beside_key(row: &dyn Row, _: &PartnerId) -> Result<Self, StoreError> {
+    fn beside_key(row: &dyn Row, _: &PartnerId) -> StoreResult<Self> {
         Ok(gate::opt_profile(row)?.unwrap_or_default())
     }
 
     async fn listing(
         connection: &mut dyn Connection,
         mode: Mode,
-    ) -> Result<Arc<Self::Listing>, StoreError> {
+    ) -> StoreResult<Arc<Self::Listing>> {
         Ok(gate::origins_all(connection, mode).await?.into())
     }
 
@@ -151,14 +151,14 @@ pub async fn find<P: StoredProfile>(
     connection: &mut dyn Connection,
     mode: Mode,
     hash: &KeyHash,
-) -> Result<Option<Arc<Access<P>>>, StoreError> {
+) -> StoreResult<Option<Arc<Access<P>>>> {
     let values = values![mode, hash.0.as_slice()];
     let row = connection.fetch_optional(P::BY_HASH, values).await?;
     row.map(|row| access(&*row, mode)).transpose()
 }
 
 /// Reads a row of [`StoredProfile::BY_HASH`] or [`StoredProfile::BY_IDS`].
-pub fn access<P: StoredProfile>(row: &dyn Row, mode: Mode) -> Result<Arc<Access<P>>, StoreError> {
+pub fn access<P: StoredProfile>(row: &dyn Row, mode: Mode) -> StoreResult<Arc<Access<P>>> {
     let partner = of_table("partners", partners::partner(row))?;
     let profile = of_table(P::TABLE, P::beside_key(row, &partner.id))?;
     let key = of_table("api_keys", keys::record(row, mode))?;

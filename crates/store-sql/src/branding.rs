@@ -3,18 +3,18 @@
 use async_trait::async_trait;
 use gate_core::branding::Branding;
 use gate_core::ports::BrandingTx;
-use kernel::{Cas, Seen, StoreError};
+use kernel::{Cas, Seen, StoreResult};
 use partner_core::Tenant;
 
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
 impl BrandingTx for StoreTx {
-    async fn branding_lock(&mut self, who: &Tenant) -> Result<Branding, StoreError> {
+    async fn branding_lock(&mut self, who: &Tenant) -> StoreResult<Branding> {
         find(self.locked(who).await?, who).await
     }
 
-    async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> Result<Cas, StoreError> {
+    async fn branding_put(&mut self, who: &Tenant, branding: &Branding) -> StoreResult<Cas> {
         let values = values![
             who.mode,
             &who.partner,
@@ -29,12 +29,12 @@ impl BrandingTx for StoreTx {
     }
 }
 
-pub async fn get(reader: &mut dyn Reader, who: &Tenant) -> Result<Seen<Branding>, StoreError> {
+pub async fn get(reader: &mut dyn Reader, who: &Tenant) -> StoreResult<Seen<Branding>> {
     let branding = find(reader.connection(), who).await?;
     reader.seen(branding).await
 }
 
-async fn find(connection: &mut dyn Connection, who: &Tenant) -> Result<Branding, StoreError> {
+async fn find(connection: &mut dyn Connection, who: &Tenant) -> StoreResult<Branding> {
     let values = values![who.mode, &who.partner];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map_or_else(|| Ok(Branding::default()), |row| branding(&*row))
@@ -46,7 +46,7 @@ static FIND: Statement = Statement::new(
      FROM branding WHERE mode = $1 AND partner_id = $2",
 );
 
-pub(crate) fn branding(row: &dyn Row) -> Result<Branding, StoreError> {
+pub(crate) fn branding(row: &dyn Row) -> StoreResult<Branding> {
     Ok(Branding {
         logo_url: row.opt_string("logo_url")?,
         primary_color: row.opt_string("primary_color")?,

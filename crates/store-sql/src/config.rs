@@ -1,10 +1,10 @@
 //! Two tables of one row: the installation, and the version of the configuration.
 
-use kernel::StoreError;
+use kernel::StoreResult;
 
 use crate::{Connection, Statement, values};
 
-pub async fn version(connection: &mut dyn Connection) -> Result<i64, StoreError> {
+pub async fn version(connection: &mut dyn Connection) -> StoreResult<i64> {
     let row = connection.fetch_one(&VERSION, values![]).await?;
     row.integer("version")
 }
@@ -15,9 +15,7 @@ static VERSION: Statement = Statement::new(
 );
 
 /// The current key's fingerprint, or `None`.
-pub async fn current_fingerprint(
-    connection: &mut dyn Connection,
-) -> Result<Option<String>, StoreError> {
+pub async fn current_fingerprint(connection: &mut dyn Connection) -> StoreResult<Option<String>> {
     let row = connection.fetch_optional(&FINGERPRINT, values![]).await?;
     row.map(|row| row.text("master_key_fingerprint").map(str::to_owned))
         .transpose()

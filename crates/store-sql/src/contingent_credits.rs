@@ -1,6 +1,6 @@
 //! Contingent credits (table `commitments`): stored as a total, and recounted from the trades in slices.
 
-use kernel::{Asset, AssetKind, Mode, Readable, StoreError};
+use kernel::{Asset, AssetKind, Mode, Readable, StoreResult};
 use partner_core::Tenant;
 use pools_core::contingent_credit::{Amounts, Range, Recount};
 
@@ -17,7 +17,7 @@ pub(crate) async fn refundable(
     asset: Asset,
     range: Range,
     limit: u32,
-) -> Result<Amounts, StoreError> {
+) -> StoreResult<Amounts> {
     let leg = match asset.kind() {
         AssetKind::Fiat => format!("{}-", asset.code()),
         AssetKind::Crypto => format!("-{}", asset.code()),
@@ -134,7 +134,7 @@ pub static RESERVED_CRYPTO: Statement = Statement::new(
     ),
 );
 
-fn amounts(row: &dyn Row) -> Result<Amounts, StoreError> {
+fn amounts(row: &dyn Row) -> StoreResult<Amounts> {
     let (whole, rest) = (row.integer("whole")?, row.integer("rest")?);
     let units = i128::from(whole).saturating_mul(WHOLE);
     Ok(Amounts {
@@ -159,14 +159,12 @@ pub async fn above(
     reader: &mut dyn Reader,
     mode: Mode,
     total: i64,
-) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+) -> StoreResult<Readable<(Tenant, Asset)>> {
     let values = values![mode, total];
     let rows = reader.connection().fetch_all(&ABOVE, values).await?;
-    let accounts = rows
-        .iter()
-        .map(|row| -> Result<(Tenant, Asset), StoreError> {
-            Ok((row.tenant_in(mode)?, row.asset("asset")?))
-        });
+    let accounts = rows.iter().map(|row| -> StoreResult<(Tenant, Asset)> {
+        Ok((row.tenant_in(mode)?, row.asset("asset")?))
+    });
     Ok(accounts.collect())
 }
 
@@ -182,7 +180,7 @@ pub(crate) static FIND_RECOUNT: Statement = Statement::new(
 );
 
 /// The progress of an account's recount.
-pub(crate) fn recount(row: &dyn Row) -> Result<Recount, StoreError> {
+pub(crate) fn recount(row: &dyn Row) -> StoreResult<Recount> {
     Ok(Recount {
         begun_at: row.instant("begun_at")?,
         ended_at: row.opt_instant("ended_at")?,

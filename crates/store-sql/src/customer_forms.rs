@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gate_core::customer::{CustomerId, Forms, SealedCustomer};
 use gate_core::ports::{CustomerFormsTx, FormsPage, HeldForms};
-use kernel::{Cas, Mode, Readable, StoreError};
+use kernel::{Cas, Mode, Readable, StoreError, StoreResult};
 use partner_core::{PartnerId, Tenant};
 use ulid::Ulid;
 
@@ -16,7 +16,7 @@ pub async fn partners_after(
     mode: Mode,
     after: Option<&PartnerId>,
     limit: u32,
-) -> Result<FormsPage<PartnerId>, StoreError> {
+) -> StoreResult<FormsPage<PartnerId>> {
     let after = after.map_or("", PartnerId::as_str);
     let values = values![mode, after, limit];
     let rows = reader.connection().fetch_all(&PARTNERS, values).await?;
@@ -42,13 +42,13 @@ pub async fn without_forms(
     who: &Tenant,
     after: Option<CustomerId>,
     limit: u32,
-) -> Result<FormsPage<CustomerId>, StoreError> {
+) -> StoreResult<FormsPage<CustomerId>> {
     let after = after.map_or(Ulid::nil(), |id| id.ulid());
     let values = values![who.mode, &who.partner, after, limit];
     let rows = reader.connection().fetch_all(&WITHOUT, values).await?;
     let read: Readable<(CustomerId, bool)> = rows
         .iter()
-        .map(|row| -> Result<(CustomerId, bool), StoreError> {
+        .map(|row| -> StoreResult<(CustomerId, bool)> {
             Ok((row.id("id", who.mode)?, row.flag("is_without")?))
         })
         .collect();
@@ -72,7 +72,7 @@ pub static WITHOUT: Statement = Statement::new(
 );
 
 /// The last id of a read that may have left out other rows.
-fn next<I>(last: Option<I>, rows: &[Box<dyn Row>], limit: u32) -> Result<Option<I>, StoreError> {
+fn next<I>(last: Option<I>, rows: &[Box<dyn Row>], limit: u32) -> StoreResult<Option<I>> {
     if u32::try_from(rows.len()).unwrap_or(u32::MAX) < limit {
         return Ok(None);
     }
@@ -82,11 +82,7 @@ fn next<I>(last: Option<I>, rows: &[Box<dyn Row>], limit: u32) -> Result<Option<
 
 #[async_trait]
 impl CustomerFormsTx for StoreTx {
-    async fn customer_forms_held(
-        &mut self,
-        who: &Tenant,
-        forms: &Forms,
-    ) -> Result<HeldForms, StoreError> {
+    async fn customer_forms_held(&mut self, who: &Tenant, forms: &Forms) -> StoreResult<HeldForms> {
         let (email, external_id) = (opt_bytes(&forms.email), opt_bytes(&forms.external_id));
         let values = values![who.mode, &who.partner, email, external_id];
         let row = self.locked(who).await?.fetch_one(&HELD, values).await?;
@@ -101,7 +97,7 @@ impl CustomerFormsTx for StoreTx {
         who: &Tenant,
         customer: &SealedCustomer,
         forms: &Forms,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let values = values![
             who.mode,
             &who.partner,

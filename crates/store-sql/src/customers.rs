@@ -8,7 +8,7 @@ use gate_core::customer::{
     CustomerId, CustomerIndexes, IdentityIndexes, KycStatus, SealedCustomer, TextIndexes, Unique,
 };
 use gate_core::ports::{CustomerFilter, CustomerTx};
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode, StoreResult};
 use partner_core::Tenant;
 use partner_core::sealing::{BlindIndex, Sealed};
 use ulid::Ulid;
@@ -22,7 +22,7 @@ impl CustomerTx for StoreTx {
         &mut self,
         who: &Tenant,
         identity: &IdentityIndexes,
-    ) -> Result<Option<Unique>, StoreError> {
+    ) -> StoreResult<Option<Unique>> {
         let (email, external_id) = (&identity.email, identity.external_id.as_ref());
         let [one, two, three, four] = spellings(email);
         let ids = external_id.map(spellings);
@@ -53,7 +53,7 @@ impl CustomerTx for StoreTx {
         &mut self,
         who: &Tenant,
         customer: &SealedCustomer,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let fits = customer.id.mode() == who.mode && customer.deleted_at.is_none();
         guard(fits, || {
             format!("customers: {} has another mode or is deleted", customer.id)
@@ -80,15 +80,11 @@ impl CustomerTx for StoreTx {
         &mut self,
         who: &Tenant,
         id: CustomerId,
-    ) -> Result<Option<SealedCustomer>, StoreError> {
+    ) -> StoreResult<Option<SealedCustomer>> {
         find(self.locked(who).await?, who, id).await
     }
 
-    async fn customer_put(
-        &mut self,
-        who: &Tenant,
-        customer: &SealedCustomer,
-    ) -> Result<Cas, StoreError> {
+    async fn customer_put(&mut self, who: &Tenant, customer: &SealedCustomer) -> StoreResult<Cas> {
         let values = values![
             who.mode,
             &who.partner,
@@ -107,7 +103,7 @@ pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: CustomerId,
-) -> Result<Option<SealedCustomer>, StoreError> {
+) -> StoreResult<Option<SealedCustomer>> {
     let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| customer(&*row, who.mode)).transpose()
@@ -137,7 +133,7 @@ pub async fn page(
     who: &Tenant,
     filter: &CustomerFilter,
     limit: u32,
-) -> Result<Vec<SealedCustomer>, StoreError> {
+) -> StoreResult<Vec<SealedCustomer>> {
     let connection = reader.connection();
     let before = match filter.after {
         None => (i64::MAX, Ulid(u128::MAX)),
@@ -203,7 +199,7 @@ async fn of_text(
     who: &Tenant,
     text: &TextIndexes,
     statements: &OfText,
-) -> Result<Vec<SealedCustomer>, StoreError> {
+) -> StoreResult<Vec<SealedCustomer>> {
     let (mode, partner) = (who.mode, &who.partner);
     // A customer may get its form between the two reads, so those without a form are read first.
     let [one, two, three, four] = spellings(text);
@@ -214,7 +210,7 @@ async fn of_text(
     let found: BTreeMap<CustomerId, SealedCustomer> = rows
         .iter()
         .map(|row| customer(&**row, mode).map(|found| (found.id, found)))
-        .collect::<Result<_, StoreError>>()?;
+        .collect::<StoreResult<_>>()?;
     Ok(found.into_values().collect())
 }
 
@@ -267,7 +263,7 @@ pub static TAKEN: Statement = Statement::new(
                              AND external_id_compared IS NULL) AS external_id",
 );
 
-pub(crate) fn customer(row: &dyn Row, mode: Mode) -> Result<SealedCustomer, StoreError> {
+pub(crate) fn customer(row: &dyn Row, mode: Mode) -> StoreResult<SealedCustomer> {
     Ok(SealedCustomer {
         id: row.id("id", mode)?,
         person: Sealed(row.bytes("person")?.to_vec()),

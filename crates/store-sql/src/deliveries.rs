@@ -8,7 +8,7 @@ pub mod queue;
 mod step;
 mod watchers;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::ports::{DeliveryRecord, DeliveryView, QueueStats};
@@ -25,7 +25,7 @@ pub use watchers::Watchers;
 /// The rows of a statement.
 pub type Rows = Vec<Box<dyn Row>>;
 
-fn progress(row: &dyn Row) -> Result<Progress, StoreError> {
+fn progress(row: &dyn Row) -> StoreResult<Progress> {
     let due = row.opt_instant("next_attempt_at")?;
     let token = row.opt_integer("lease_token")?;
     let until = row.opt_instant("lease_until")?;
@@ -44,7 +44,7 @@ fn progress(row: &dyn Row) -> Result<Progress, StoreError> {
     Ok(Progress { state, attempts })
 }
 
-fn record(row: &dyn Row, mode: Mode) -> Result<DeliveryRecord, StoreError> {
+fn record(row: &dyn Row, mode: Mode) -> StoreResult<DeliveryRecord> {
     Ok(DeliveryRecord {
         id: row.id("id", mode)?,
         event_id: row.text("event_id")?.to_owned(),
@@ -55,7 +55,7 @@ fn record(row: &dyn Row, mode: Mode) -> Result<DeliveryRecord, StoreError> {
 }
 
 /// A delivery as its partner sees it.
-fn view(row: &dyn Row, mode: Mode) -> Result<DeliveryView, StoreError> {
+fn view(row: &dyn Row, mode: Mode) -> StoreResult<DeliveryView> {
     Ok(DeliveryView {
         record: record(row, mode)?,
         event_kind: row.text("event_type")?.to_owned(),
@@ -69,7 +69,7 @@ pub async fn of_object(
     reader: &mut dyn Reader,
     who: &Tenant,
     object_id: &str,
-) -> Result<Vec<DeliveryRecord>, StoreError> {
+) -> StoreResult<Vec<DeliveryRecord>> {
     let values = values![who.mode, &who.partner, object_id];
     let rows = reader.connection().fetch_all(&OF_OBJECT, values).await?;
     rows.iter().map(|row| record(&**row, who.mode)).collect()
@@ -104,7 +104,7 @@ pub async fn stats(
     reader: &mut dyn Reader,
     mode: Mode,
     service: Service,
-) -> Result<QueueStats, StoreError> {
+) -> StoreResult<QueueStats> {
     let now = reader.now().await?;
     let values = values![mode, service.as_str(), now];
     let row = reader.connection().fetch_one(&STATS, values).await?;

@@ -1,16 +1,13 @@
 //! The owners of deposit addresses and funding references.
 
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreError, StoreResult};
 use partner_core::Tenant;
 use pools_core::profile::PoolsProfile;
 
 use crate::{Connection, Statement, values};
 
 /// Deletes all claims of the partner.
-pub(crate) async fn release(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-) -> Result<(), StoreError> {
+pub(crate) async fn release(connection: &mut dyn Connection, who: &Tenant) -> StoreResult<()> {
     let values = values![who.mode, &who.partner];
     connection.execute(&RELEASE, values).await.map(drop)
 }
@@ -27,7 +24,7 @@ pub(crate) async fn put(
     who: &Tenant,
     before: Option<&PoolsProfile>,
     profile: &PoolsProfile,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     release(connection, who).await?;
     let had = before.map(PoolsProfile::deposit_claims).unwrap_or_default();
     for claim in profile.deposit_claims() {

@@ -1,6 +1,6 @@
 //! Deposits, one for each of the operator's references.
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use pools_core::ports::Deposit;
 use pools_core::profile::Network;
 
@@ -38,7 +38,7 @@ pub(crate) static INSERT: Statement = Statement::new(
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
 );
 
-pub(crate) fn deposit(row: &dyn Row, mode: Mode) -> Result<Deposit, StoreError> {
+pub(crate) fn deposit(row: &dyn Row, mode: Mode) -> StoreResult<Deposit> {
     Ok(Deposit {
         reference: row.text("reference")?.to_owned(),
         amount: row.amount("amount", row.asset("asset")?)?,
@@ -49,6 +49,6 @@ pub(crate) fn deposit(row: &dyn Row, mode: Mode) -> Result<Deposit, StoreError> 
 }
 
 /// The network of a crypto receipt.
-pub fn network(row: &dyn Row) -> Result<Option<Network>, StoreError> {
+pub fn network(row: &dyn Row) -> StoreResult<Option<Network>> {
     row.opt_parsed("network", Network::parse)
 }

@@ -1,7 +1,7 @@
 //! Reads of what is due, partner by partner, so that no partner's rows fill a read.
 
 use gate_core::due::DueShare;
-use kernel::{Mode, Readable, StoreError, Timestamp};
+use kernel::{Mode, Readable, StoreResult, Timestamp};
 use partner_core::{PartnerId, Tenant};
 
 use crate::{Reader, Row, Statement, values};
@@ -64,15 +64,15 @@ pub(crate) async fn read<I>(
     statement: &'static Statement,
     at: &'static str,
     (mode, share): (Mode, &DueShare),
-    id: fn(&dyn Row, Mode) -> Result<I, StoreError>,
-) -> Result<Readable<(Tenant, I)>, StoreError> {
+    id: fn(&dyn Row, Mode) -> StoreResult<I>,
+) -> StoreResult<Readable<(Tenant, I)>> {
     let now = reader.now().await?;
     let after = share.after.as_ref().map_or("", PartnerId::as_str);
     let values = values![mode, now, after, share.of_each, share.limit];
     let found = reader.connection().fetch_all(statement, values).await?;
     let read = found
         .iter()
-        .map(|row| -> Result<(Tenant, Timestamp, I), StoreError> {
+        .map(|row| -> StoreResult<(Tenant, Timestamp, I)> {
             let who = row.tenant_in(mode)?;
             Ok((who, row.instant(at)?, id(&**row, mode)?))
         });

@@ -1,7 +1,7 @@
 //! Webhook endpoints and their sealed secrets.
 
 use async_trait::async_trait;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::Tenant;
 use partner_core::events::{Endpoint, EndpointId, EndpointSecret, Service};
 use partner_core::ports::EndpointTx;
@@ -12,11 +12,7 @@ use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl EndpointTx for StoreTx {
-    async fn endpoint_is_set(
-        &mut self,
-        who: &Tenant,
-        service: Service,
-    ) -> Result<bool, StoreError> {
+    async fn endpoint_is_set(&mut self, who: &Tenant, service: Service) -> StoreResult<bool> {
         let found = row(self.locked(who).await?, who, service).await?;
         Ok(found.is_some())
     }
@@ -27,14 +23,14 @@ pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     service: Service,
-) -> Result<Option<Endpoint>, StoreError> {
+) -> StoreResult<Option<Endpoint>> {
     let Some(row) = row(connection, who, service).await? else {
         return Ok(None);
     };
     let id: EndpointId = row.id("id", who.mode)?;
     let values = values![who.mode, &who.partner, id];
     let rows = connection.fetch_all(&SECRETS, values).await?;
-    let secrets: Result<_, StoreError> = rows.iter().map(|row| secret(&**row)).collect();
+    let secrets: StoreResult<_> = rows.iter().map(|row| secret(&**row)).collect();
     Ok(Some(Endpoint {
         id,
         service,
@@ -47,7 +43,7 @@ async fn row(
     connection: &mut dyn Connection,
     who: &Tenant,
     service: Service,
-) -> Result<Option<Box<dyn Row>>, StoreError> {
+) -> StoreResult<Option<Box<dyn Row>>> {
     let values = values![who.mode, &who.partner, service.as_str()];
     connection.fetch_optional(&FIND, values).await
 }
@@ -64,7 +60,7 @@ static SECRETS: Statement = Statement::new(
      WHERE mode = $1 AND partner_id = $2 AND endpoint_id = $3 ORDER BY place",
 );
 
-pub(crate) fn secret(row: &dyn Row) -> Result<EndpointSecret, StoreError> {
+pub(crate) fn secret(row: &dyn Row) -> StoreResult<EndpointSecret> {
     Ok(EndpointSecret {
         sealed: Sealed(row.bytes("sealed")?.to_vec()),
         created_at: row.instant("created_at")?,
@@ -77,7 +73,7 @@ pub async fn put(
     connection: &mut dyn Connection,
     who: &Tenant,
     endpoint: &Endpoint,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     guard(endpoint.id.mode() == who.mode, || {
         format!("webhook_endpoints: {} has another mode", endpoint.id)
     })?;

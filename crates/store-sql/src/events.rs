@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use instruments::failpoint::around;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::ports::{EventTx, StoredEvent};
@@ -12,7 +12,7 @@ use crate::{EngineTx, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl EventTx for StoreTx {
-    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+    async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()> {
         let values = values![
             event.tenant.mode,
             &event.tenant.partner,
@@ -47,7 +47,7 @@ static INSERT: Statement = Statement::per_engine(
 );
 
 /// Inserts the delivery, and returns 0 if the partner has no endpoint for the service.
-async fn queue(engine: &mut dyn EngineTx, event: &NewEvent) -> Result<u64, StoreError> {
+async fn queue(engine: &mut dyn EngineTx, event: &NewEvent) -> StoreResult<u64> {
     if engine.locks_rows() {
         let values = values![
             event.tenant.mode,
@@ -112,7 +112,7 @@ pub async fn of_object(
     reader: &mut dyn Reader,
     who: &Tenant,
     object_id: &str,
-) -> Result<Vec<StoredEvent>, StoreError> {
+) -> StoreResult<Vec<StoredEvent>> {
     let values = values![who.mode, &who.partner, object_id];
     let rows = reader.connection().fetch_all(&OF_OBJECT, values).await?;
     rows.iter().map(|row| stored(&**row)).collect()
@@ -128,7 +128,7 @@ static OF_OBJECT: Statement = Statement::per_engine(
     },
 );
 
-fn stored(row: &dyn Row) -> Result<StoredEvent, StoreError> {
+fn stored(row: &dyn Row) -> StoreResult<StoredEvent> {
     Ok(StoredEvent {
         id: row.text("id")?.to_owned(),
         kind: row.text("type")?.to_owned(),

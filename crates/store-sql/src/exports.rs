@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::Tenant;
 use pools_core::export::{ExportedEntry, Window};
 use pools_core::ledger::Account;
@@ -34,7 +34,7 @@ pub async fn ledger(
     mut snapshot: Box<dyn Snapshot>,
     who: &Tenant,
     window: Window,
-) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError> {
+) -> StoreResult<Box<dyn Pages<ExportedEntry>>> {
     let connection = snapshot.connection();
     let mut runs = Vec::new();
     for account in accounts(connection, who).await? {
@@ -59,7 +59,7 @@ struct Trades {
 
 #[async_trait]
 impl Pages<Trade> for Trades {
-    async fn next(&mut self, limit: u32) -> Result<Vec<Trade>, StoreError> {
+    async fn next(&mut self, limit: u32) -> StoreResult<Vec<Trade>> {
         let (at, id) = self.after;
         let (mode, to) = (self.who.mode, self.window.to());
         let values = values![mode, &self.who.partner, at, id, to, limit];
@@ -98,7 +98,7 @@ struct Ledger {
 
 #[async_trait]
 impl Pages<ExportedEntry> for Ledger {
-    async fn next(&mut self, limit: u32) -> Result<Vec<ExportedEntry>, StoreError> {
+    async fn next(&mut self, limit: u32) -> StoreResult<Vec<ExportedEntry>> {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let mut page = Vec::new();
         while page.len() < limit {
@@ -146,7 +146,7 @@ impl Run {
         who: &Tenant,
         account: &Account,
         window: Window,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let before = |at: Timestamp| at.minus(Duration::from_millis(1));
         let (from, to) = (before(window.from()), before(window.to()));
         Ok(Self {
@@ -178,7 +178,7 @@ impl Run {
         connection: &mut dyn Connection,
         who: &Tenant,
         window: Window,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         if self.is_read || !self.ahead.is_empty() {
             return Ok(());
         }
@@ -249,10 +249,7 @@ pub static UNNUMBERED: Statement = Statement::per_engine(
     },
 );
 
-async fn accounts(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-) -> Result<Vec<Account>, StoreError> {
+async fn accounts(connection: &mut dyn Connection, who: &Tenant) -> StoreResult<Vec<Account>> {
     let values = values![who.mode, &who.partner];
     let rows = connection.fetch_all(&ACCOUNTS, values).await?;
     rows.iter().map(|row| account_of(&**row)).collect()

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gate_core::profile::{GateProfile, create_session_limit};
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::origin::Origin;
 
 use crate::{Connection, Row, Statement, values};
@@ -16,14 +16,14 @@ pub(crate) static FIND: Statement = Statement::new(
 );
 
 /// The profile, or `None` if the statement's outer join found none.
-pub(crate) fn opt_profile(row: &dyn Row) -> Result<Option<GateProfile>, StoreError> {
+pub(crate) fn opt_profile(row: &dyn Row) -> StoreResult<Option<GateProfile>> {
     match row.opt_flag("gate_enabled")? {
         Some(_) => profile(row).map(Some),
         None => Ok(None),
     }
 }
 
-pub(crate) fn profile(row: &dyn Row) -> Result<GateProfile, StoreError> {
+pub(crate) fn profile(row: &dyn Row) -> StoreResult<GateProfile> {
     Ok(GateProfile {
         enabled: row.flag("gate_enabled")?,
         allowed_domains: domains(row)?,
@@ -40,7 +40,7 @@ pub(crate) fn profile(row: &dyn Row) -> Result<GateProfile, StoreError> {
 pub(crate) async fn origins_all(
     connection: &mut dyn Connection,
     mode: Mode,
-) -> Result<BTreeSet<Origin>, StoreError> {
+) -> StoreResult<BTreeSet<Origin>> {
     let mut origins = BTreeSet::new();
     for row in connection.fetch_all(&ORIGINS, values![mode]).await? {
         origins.extend(domains(&*row)?);
@@ -57,7 +57,7 @@ static ORIGINS: Statement = Statement::new(
 );
 
 /// The origins that a profile allows.
-fn domains(row: &dyn Row) -> Result<BTreeSet<Origin>, StoreError> {
+fn domains(row: &dyn Row) -> StoreResult<BTreeSet<Origin>> {
     row.parsed("allowed_domains", |text| {
         let origins: Vec<String> = serde_json::from_str(text).ok()?;
         origins

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use instruments::failpoint::around;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::events::Service;
 use partner_core::idempotency::Fingerprint;
 use partner_core::ports::{KeySweep, KeysSwept};
@@ -23,14 +23,14 @@ fn default_lifetime(ttl: Duration) -> Duration {
 }
 
 /// The expiry of a row with the columns `key_created_at` and `key_expires_at`, given the configured time.
-pub(crate) fn expiry(row: &dyn Row, ttl: Duration) -> Result<Timestamp, StoreError> {
+pub(crate) fn expiry(row: &dyn Row, ttl: Duration) -> StoreResult<Timestamp> {
     let created = row.instant("key_created_at")?;
     let stored = row.opt_instant("key_expires_at")?;
     let stored = stored.filter(|expiry| *expiry > created);
     Ok(stored.unwrap_or_else(|| created.plus(default_lifetime(ttl))))
 }
 
-pub fn answered(row: &dyn Row, ttl: Duration) -> Result<IdempotencyRecord, StoreError> {
+pub fn answered(row: &dyn Row, ttl: Duration) -> StoreResult<IdempotencyRecord> {
     Ok(IdempotencyRecord {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
         expires_at: expiry(row, ttl)?,
@@ -38,7 +38,7 @@ pub fn answered(row: &dyn Row, ttl: Duration) -> Result<IdempotencyRecord, Store
 }
 
 /// A record, or `None` if the statement's outer join found none.
-pub fn opt_answered(row: &dyn Row, ttl: Duration) -> Result<Option<IdempotencyRecord>, StoreError> {
+pub fn opt_answered(row: &dyn Row, ttl: Duration) -> StoreResult<Option<IdempotencyRecord>> {
     match row.opt_integer("key_created_at")? {
         Some(_) => answered(row, ttl).map(Some),
         None => Ok(None),
@@ -127,7 +127,7 @@ pub async fn sweep(
     limit: u32,
     now: Timestamp,
     ttl: Duration,
-) -> Result<KeysSwept, StoreError> {
+) -> StoreResult<KeysSwept> {
     let statements = Sweep::of(sweep.service);
     let after = sweep.after.map_or(i64::MIN, Timestamp::millis);
     let up_to = now

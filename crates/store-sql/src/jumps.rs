@@ -1,6 +1,6 @@
 //! The clock jump that an operator must accept, in one row that every process reads.
 
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::clock::ClockJump;
 
 use crate::{Connection, Statement, values};
@@ -14,7 +14,7 @@ pub struct Noted {
     pub accepted: Timestamp,
 }
 
-pub async fn read(connection: &mut dyn Connection) -> Result<Noted, StoreError> {
+pub async fn read(connection: &mut dyn Connection) -> StoreResult<Noted> {
     let row = connection.fetch_one(&READ, values![]).await?;
     let jump = row.opt_instant("expected")?.zip(row.opt_instant("found")?);
     Ok(Noted {
@@ -29,7 +29,7 @@ static READ: Statement = Statement::new(
 );
 
 /// Stores a jump if none is stored.
-pub async fn note(connection: &mut dyn Connection, jump: &ClockJump) -> Result<(), StoreError> {
+pub async fn note(connection: &mut dyn Connection, jump: &ClockJump) -> StoreResult<()> {
     let values = values![jump.expected, jump.found];
     connection.execute(&NOTE, values).await.map(drop)
 }
@@ -44,7 +44,7 @@ pub async fn end(
     connection: &mut dyn Connection,
     jump: &ClockJump,
     accepted: Option<Timestamp>,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let values = values![jump.found, accepted];
     connection.execute(&END, values).await.map(drop)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use gate_core::ports::PublishableKeyTx;
 use instruments::failpoint::around;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mode, StoreResult, Timestamp};
 use partner_core::events::{Endpoint, Service};
 use partner_core::key::{KeyHash, KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
 use partner_core::ports::PartnerTx;
@@ -17,24 +17,24 @@ use crate::{Connection, Row, Statement, StoreTx, config, endpoints, exactly, par
 
 #[async_trait]
 impl PartnerTx for StoreTx {
-    async fn master_key(&mut self) -> Result<Option<String>, StoreError> {
+    async fn master_key(&mut self) -> StoreResult<Option<String>> {
         config::current_fingerprint(self.connection()).await
     }
 
-    async fn partner_ids(&mut self, mode: Mode) -> Result<Vec<PartnerId>, StoreError> {
+    async fn partner_ids(&mut self, mode: Mode) -> StoreResult<Vec<PartnerId>> {
         let connection = self.connection();
         let rows = connection.fetch_all(&partners::IDS, values![mode]).await?;
         rows.iter().map(|row| row.partner()).collect()
     }
 
-    async fn partner_lock(&mut self, who: &Tenant) -> Result<Option<Partner>, StoreError> {
+    async fn partner_lock(&mut self, who: &Tenant) -> StoreResult<Option<Partner>> {
         let values = values![who.mode, &who.partner];
         let connection = self.locked(who).await?;
         let row = connection.fetch_optional(&partners::FIND, values).await?;
         row.map(|row| partners::partner(&*row)).transpose()
     }
 
-    async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> Result<(), StoreError> {
+    async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> StoreResult<()> {
         let values = values![mode, &partner.id, &partner.name, partner.status.as_str()];
         self.reconfiguring().execute(&partners::PUT, values).await?;
         let partner = partner.id.clone();
@@ -45,15 +45,15 @@ impl PartnerTx for StoreTx {
         &mut self,
         who: &Tenant,
         service: Service,
-    ) -> Result<Option<Endpoint>, StoreError> {
+    ) -> StoreResult<Option<Endpoint>> {
         endpoints::find(self.locked(who).await?, who, service).await
     }
 
-    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> Result<(), StoreError> {
+    async fn endpoint_put(&mut self, who: &Tenant, endpoint: &Endpoint) -> StoreResult<()> {
         endpoints::put(self.reconfiguring_partner(who).await?, who, endpoint).await
     }
 
-    async fn keys_list(&mut self, who: &Tenant) -> Result<Vec<KeyRecord>, StoreError> {
+    async fn keys_list(&mut self, who: &Tenant) -> StoreResult<Vec<KeyRecord>> {
         let values = values![who.mode, &who.partner];
         let rows = self.locked(who).await?.fetch_all(&LIST, values).await?;
         rows.iter().map(|row| record(&**row, who.mode)).collect()
@@ -62,7 +62,7 @@ impl PartnerTx for StoreTx {
     async fn key_owner(
         &mut self,
         hash: &KeyHash,
-    ) -> Result<Option<(PartnerId, Mode, KeyRecord)>, StoreError> {
+    ) -> StoreResult<Option<(PartnerId, Mode, KeyRecord)>> {
         let values = values![hash.0.as_slice()];
         let Some(row) = self.connection().fetch_optional(&OWNER, values).await? else {
             return Ok(None);
@@ -71,7 +71,7 @@ impl PartnerTx for StoreTx {
         Ok(Some((row.partner()?, mode, record(&*row, mode)?)))
     }
 
-    async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> Result<(), StoreError> {
+    async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> StoreResult<()> {
         let NewKey { record, .. } = key;
         guard(record.id.mode() == who.mode, || {
             format!("api_keys: {} has another mode", record.id)
@@ -98,11 +98,11 @@ impl PartnerTx for StoreTx {
         })
     }
 
-    async fn key_find(&mut self, id: KeyId) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
+    async fn key_find(&mut self, id: KeyId) -> StoreResult<Option<(PartnerId, KeyRecord)>> {
         find(self.connection(), id).await
     }
 
-    async fn keys_used(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Timestamp>, StoreError> {
+    async fn keys_used(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Timestamp>> {
         let values = values![who.mode, &who.partner];
         let rows = self.connection().fetch_all(&USED, values).await?;
         rows.iter()
@@ -110,36 +110,26 @@ impl PartnerTx for StoreTx {
             .collect()
     }
 
-    async fn key_texts(&mut self, who: &Tenant) -> Result<BTreeMap<KeyId, Sealed>, StoreError> {
+    async fn key_texts(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Sealed>> {
         let values = values![who.mode, &who.partner];
         let rows = self.connection().fetch_all(&TEXTS, values).await?;
         rows.iter().map(|row| text(&**row, who.mode)).collect()
     }
 
-    async fn key_describe(
-        &mut self,
-        who: &Tenant,
-        id: KeyId,
-        terms: &KeyTerms,
-    ) -> Result<(), StoreError> {
+    async fn key_describe(&mut self, who: &Tenant, id: KeyId, terms: &KeyTerms) -> StoreResult<()> {
         let values = values![who.mode, &who.partner, id, &terms.label, terms.expires_at];
         let connection = self.reconfiguring_partner(who).await?;
         let written = connection.execute(&DESCRIBE, values).await?;
         exactly("api_keys", 1, written)
     }
 
-    async fn key_keep_text(
-        &mut self,
-        who: &Tenant,
-        id: KeyId,
-        text: &Sealed,
-    ) -> Result<Cas, StoreError> {
+    async fn key_keep_text(&mut self, who: &Tenant, id: KeyId, text: &Sealed) -> StoreResult<Cas> {
         let values = values![who.mode, &who.partner, id, text.0.as_slice()];
         let connection = self.reconfiguring_partner(who).await?;
         Cas::from_rows(connection.execute(&KEEP_TEXT, values).await?)
     }
 
-    async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> Result<Cas, StoreError> {
+    async fn key_revoke(&mut self, id: KeyId, at: Timestamp) -> StoreResult<Cas> {
         let Some((partner, _)) = find(self.reconfiguring(), id).await? else {
             return Ok(Cas::Lost);
         };
@@ -150,7 +140,7 @@ impl PartnerTx for StoreTx {
         Cas::from_rows(around("key.revoke", revoking).await?)
     }
 
-    async fn config_version_raise(&mut self) -> Result<(), StoreError> {
+    async fn config_version_raise(&mut self) -> StoreResult<()> {
         self.engine.effects().reconfigured = true;
         Ok(())
     }
@@ -162,7 +152,7 @@ impl PublishableKeyTx for StoreTx {
         &mut self,
         who: &Tenant,
         now: Timestamp,
-    ) -> Result<Option<(KeyId, Sealed)>, StoreError> {
+    ) -> StoreResult<Option<(KeyId, Sealed)>> {
         let values = values![who.mode, &who.partner, now];
         let connection = self.connection();
         let row = connection
@@ -187,7 +177,7 @@ static OWNER: Statement = Statement::new(
 async fn find(
     connection: &mut dyn Connection,
     id: KeyId,
-) -> Result<Option<(PartnerId, KeyRecord)>, StoreError> {
+) -> StoreResult<Option<(PartnerId, KeyRecord)>> {
     let values = values![id.mode(), id];
     let Some(row) = connection.fetch_optional(&FIND, values).await? else {
         return Ok(None);
@@ -201,12 +191,12 @@ static FIND: Statement = Statement::new(
      FROM api_keys WHERE mode = $1 AND id = $2",
 );
 
-fn text(row: &dyn Row, mode: Mode) -> Result<(KeyId, Sealed), StoreError> {
+fn text(row: &dyn Row, mode: Mode) -> StoreResult<(KeyId, Sealed)> {
     let sealed = row.bytes("publishable_sealed")?.to_vec();
     Ok((row.id("id", mode)?, Sealed(sealed)))
 }
 
-pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<KeyRecord, StoreError> {
+pub(crate) fn record(row: &dyn Row, mode: Mode) -> StoreResult<KeyRecord> {
     Ok(KeyRecord {
         id: row.id("id", mode)?,
         kind: row.parsed("kind", KeyKind::parse)?,

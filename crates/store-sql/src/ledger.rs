@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, StoreResult, Timestamp};
 use partner_core::Tenant;
 use pools_core::batch::Funds;
 use pools_core::contingent_credit::{Amounts, Range, Recount};
@@ -19,7 +19,7 @@ use crate::{Connection, Row, Statement, StoreTx, contingent_credits, deposits, v
 
 #[async_trait]
 impl LedgerTx for StoreTx {
-    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError> {
+    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Account> {
         let found = account(self.locked(who).await?, who, asset).await?;
         Ok(found.unwrap_or(Account::empty(asset)))
     }
@@ -29,7 +29,7 @@ impl LedgerTx for StoreTx {
         who: &Tenant,
         before: &Account,
         entry: &Entry,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         if let Some(posting) = &entry.mark {
             let moved = put_account(self.locked(who).await?, who, before, posting).await?;
             self.record_race(moved).won()?;
@@ -61,15 +61,11 @@ impl LedgerTx for StoreTx {
         asset: Asset,
         range: Range,
         limit: u32,
-    ) -> Result<Amounts, StoreError> {
+    ) -> StoreResult<Amounts> {
         contingent_credits::refundable(self.locked(who).await?, who, asset, range, limit).await
     }
 
-    async fn recount_get(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-    ) -> Result<Option<Recount>, StoreError> {
+    async fn recount_get(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Option<Recount>> {
         let values = values![who.mode, &who.partner, asset.code()];
         let connection = self.locked(who).await?;
         let row = connection.fetch_optional(&FIND_RECOUNT, values).await?;
@@ -81,7 +77,7 @@ impl LedgerTx for StoreTx {
         who: &Tenant,
         asset: Asset,
         recount: &Recount,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let values = values![
             who.mode,
             &who.partner,
@@ -96,11 +92,7 @@ impl LedgerTx for StoreTx {
         connection.execute(&PUT_RECOUNT, values).await.map(drop)
     }
 
-    async fn commitment_get(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-    ) -> Result<Option<i64>, StoreError> {
+    async fn commitment_get(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Option<i64>> {
         let values = values![who.mode, &who.partner, asset.code()];
         let connection = self.locked(who).await?;
         let row = connection
@@ -109,12 +101,7 @@ impl LedgerTx for StoreTx {
         row.map(|row| row.integer("total")).transpose()
     }
 
-    async fn commitment_put(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-        total: i64,
-    ) -> Result<(), StoreError> {
+    async fn commitment_put(&mut self, who: &Tenant, asset: Asset, total: i64) -> StoreResult<()> {
         let values = values![who.mode, &who.partner, asset.code(), total];
         let connection = self.locked(who).await?;
         connection
@@ -123,7 +110,7 @@ impl LedgerTx for StoreTx {
             .map(drop)
     }
 
-    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError> {
+    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> StoreResult<u32> {
         let connection = self.locked(who).await?;
         let values = values![who.mode, &who.partner, PRODUCT, limit];
         let rows = connection.fetch_all(&deposits::UNCOMPARED, values).await?;
@@ -142,7 +129,7 @@ impl LedgerTx for StoreTx {
         &mut self,
         who: &Tenant,
         reference: &str,
-    ) -> Result<Option<Deposit>, StoreError> {
+    ) -> StoreResult<Option<Deposit>> {
         let form = compared_reference(reference);
         let values = values![who.mode, &who.partner, PRODUCT, &form, reference];
         let connection = self.locked(who).await?;
@@ -151,7 +138,7 @@ impl LedgerTx for StoreTx {
             .transpose()
     }
 
-    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
+    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> StoreResult<()> {
         let asset = deposit.amount.asset();
         let form = compared_reference(&deposit.reference);
         let values = values![
@@ -175,7 +162,7 @@ pub async fn account(
     connection: &mut dyn Connection,
     who: &Tenant,
     asset: Asset,
-) -> Result<Option<Account>, StoreError> {
+) -> StoreResult<Option<Account>> {
     let values = values![who.mode, &who.partner, asset.code()];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| account_of(&*row)).transpose()
@@ -194,7 +181,7 @@ pub async fn page(
     asset: Asset,
     filter: &LedgerFilter,
     limit: u32,
-) -> Result<Option<LedgerPage>, StoreError> {
+) -> StoreResult<Option<LedgerPage>> {
     let Some(account) = account(connection, who, asset).await? else {
         return Ok(None);
     };
@@ -235,7 +222,7 @@ pub async fn last_up_to(
     who: &Tenant,
     account: &Account,
     at: Timestamp,
-) -> Result<i64, StoreError> {
+) -> StoreResult<i64> {
     let asset = account.asset();
     let values = values![who.mode, &who.partner, asset.code(), account.sequence, at];
     let row = connection.fetch_one(&LAST_UP_TO, values).await?;
@@ -257,7 +244,7 @@ pub static LAST_UP_TO: Statement = Statement::new(
      SELECT low FROM halves WHERE low >= high",
 );
 
-pub fn account_of(row: &dyn Row) -> Result<Account, StoreError> {
+pub fn account_of(row: &dyn Row) -> StoreResult<Account> {
     let asset = row.asset("asset")?;
     Ok(Account {
         available: row.amount("available", asset)?,
@@ -274,7 +261,7 @@ pub fn opt_account(
     row: &dyn Row,
     asset: Asset,
     (available, sequence): (&'static str, &'static str),
-) -> Result<Option<Account>, StoreError> {
+) -> StoreResult<Option<Account>> {
     let Some(available) = row.opt_amount(available, asset)? else {
         return Ok(None);
     };
@@ -286,7 +273,7 @@ pub fn opt_account(
 }
 
 /// The partner's funds in a pool, from a row that has both accounts and the velocity total.
-pub fn funds(row: &dyn Row, pool: &PoolId) -> Result<Funds, StoreError> {
+pub fn funds(row: &dyn Row, pool: &PoolId) -> StoreResult<Funds> {
     let fiat = opt_account(row, pool.fiat(), FIAT)?;
     let crypto = opt_account(row, pool.crypto(), CRYPTO)?;
     Ok(Funds {
@@ -295,7 +282,7 @@ pub fn funds(row: &dyn Row, pool: &PoolId) -> Result<Funds, StoreError> {
     })
 }
 
-pub fn entry_of(row: &dyn Row, mode: Mode) -> Result<Entry, StoreError> {
+pub fn entry_of(row: &dyn Row, mode: Mode) -> StoreResult<Entry> {
     let asset = row.asset("asset")?;
     let sequence = row.opt_integer("account_sequence")?;
     let balance_after = row.opt_amount("balance_after", asset)?;
@@ -326,7 +313,7 @@ async fn put_account(
     who: &Tenant,
     before: &Account,
     posting: &Posting,
-) -> Result<Cas, StoreError> {
+) -> StoreResult<Cas> {
     let (asset, balance) = (before.asset(), posting.balance_after.units());
     let (code, sequence) = (asset.code(), posting.sequence);
     let written = if before.sequence == 0 {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::events::Service;
 use partner_core::ports::{KeySweep, KeysSwept, UnitOfWork as _};
 
@@ -14,7 +14,7 @@ pub async fn sweep(
     sweep: &KeySweep,
     limit: u32,
     ttl: Duration,
-) -> Result<KeysSwept, StoreError> {
+) -> StoreResult<KeysSwept> {
     let now = tx.now().await?;
     let connection = tx.connection();
     let mut swept = idempotency::sweep(connection, sweep, limit, now, ttl).await?;

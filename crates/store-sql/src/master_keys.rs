@@ -1,6 +1,6 @@
 //! Master keys and sealed values: their rows, and the replacement of keys and values.
 
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreResult};
 use partner_core::ports::{
     MasterKeyState, ResealedValue, SealedRow, SealedValue, StoredMasterKey, UnitOfWork as _,
 };
@@ -8,7 +8,7 @@ use partner_core::sealing::{Fingerprint, Sealed};
 
 use crate::{Reader, Row, Statement, StoreTx, Value, config, rows, sealed, values};
 
-pub async fn all(reader: &mut dyn Reader) -> Result<Vec<StoredMasterKey>, StoreError> {
+pub async fn all(reader: &mut dyn Reader) -> StoreResult<Vec<StoredMasterKey>> {
     let rows = reader.connection().fetch_all(&ALL, values![]).await?;
     rows.iter().map(|row| master_key(&**row)).collect()
 }
@@ -18,7 +18,7 @@ static ALL: Statement = Statement::new(
     "SELECT fingerprint, number, state, derived FROM master_keys ORDER BY number",
 );
 
-fn master_key(row: &dyn Row) -> Result<StoredMasterKey, StoreError> {
+fn master_key(row: &dyn Row) -> StoreResult<StoredMasterKey> {
     let state = match row.text("state")? {
         "current" => MasterKeyState::Current,
         "older" => MasterKeyState::Older,
@@ -36,7 +36,7 @@ fn master_key(row: &dyn Row) -> Result<StoredMasterKey, StoreError> {
 }
 
 /// Stores the fingerprint of the first master key, commits, and returns the current key's.
-pub async fn check(mut tx: Box<StoreTx>, fingerprint: &str) -> Result<String, StoreError> {
+pub async fn check(mut tx: Box<StoreTx>, fingerprint: &str) -> StoreResult<String> {
     let connection = tx.connection();
     let values = values![fingerprint];
     if connection.execute(&INSTALL_FIRST, values).await? == 1 {
@@ -65,7 +65,7 @@ impl StoreTx {
         current: Fingerprint,
         new: Fingerprint,
         derived: &Sealed,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         if !self.master_key_is(current).await? {
             return Ok(Cas::Lost);
         }
@@ -87,7 +87,7 @@ impl StoreTx {
     }
 
     /// Retires all keys but the current one. Changes nothing if `current` is not that key.
-    pub async fn master_keys_retire(&mut self, current: Fingerprint) -> Result<Cas, StoreError> {
+    pub async fn master_keys_retire(&mut self, current: Fingerprint) -> StoreResult<Cas> {
         if !self.master_key_is(current).await? {
             return Ok(Cas::Lost);
         }
@@ -96,7 +96,7 @@ impl StoreTx {
     }
 
     /// Checks that `current` is the current key. No other transaction replaces the key before this one ends.
-    async fn master_key_is(&mut self, current: Fingerprint) -> Result<bool, StoreError> {
+    async fn master_key_is(&mut self, current: Fingerprint) -> StoreResult<bool> {
         self.engine.lock_config().await?;
         let stored = config::current_fingerprint(self.connection()).await?;
         Ok(stored.is_some_and(|stored| stored == current.to_string()))
@@ -107,7 +107,7 @@ impl StoreTx {
         &mut self,
         column: &str,
         values: &[ResealedValue],
-    ) -> Result<u64, StoreError> {
+    ) -> StoreResult<u64> {
         let column = sealed::named(column)?;
         let connection = self.connection();
         let mut replaced = 0;
@@ -152,7 +152,7 @@ pub async fn sealed_page(
     column: &str,
     after: Option<&SealedRow>,
     limit: u32,
-) -> Result<Vec<SealedValue>, StoreError> {
+) -> StoreResult<Vec<SealedValue>> {
     let column = sealed::named(column)?;
     let mut values = column.key_values(after)?;
     values.push(Value::from(limit));

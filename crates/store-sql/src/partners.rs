@@ -1,6 +1,6 @@
 //! Partners.
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::{Partner, PartnerStatus};
 
 use crate::{Row, Statement};
@@ -17,7 +17,7 @@ pub(crate) static IDS: Statement = Statement::new(
     "SELECT partner_id FROM partners WHERE mode = $1 ORDER BY partner_id LIMIT 1000",
 );
 
-pub(crate) fn partner(row: &dyn Row) -> Result<Partner, StoreError> {
+pub(crate) fn partner(row: &dyn Row) -> StoreResult<Partner> {
     Ok(Partner {
         id: row.partner()?,
         name: row.text("partner_name")?.to_owned(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use gate_core::profile::GateProfile;
 use kernel::rates::SPREAD_CEILING_BPS;
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreError, StoreResult};
 use partner_core::origin::Origin;
 use partner_core::{PartnerId, Tenant};
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
@@ -20,14 +20,14 @@ const DRAW_FEE_CEILING_BPS: u16 = 5_000;
 
 #[async_trait]
 impl ProvisionTx for StoreTx {
-    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> Result<Option<Pool>, StoreError> {
+    async fn pool_get(&mut self, mode: Mode, id: PoolId) -> StoreResult<Option<Pool>> {
         let id = id.to_string();
         let values = values![mode, &id];
         let row = self.connection().fetch_optional(&FIND, values).await?;
         row.map(|row| pool(&*row)).transpose()
     }
 
-    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> Result<(), StoreError> {
+    async fn pool_put(&mut self, mode: Mode, pool: &Pool) -> StoreResult<()> {
         let networks = pool.networks.iter().map(|network| network.as_str());
         let networks = json(&networks.collect::<Vec<_>>())?;
         let id = pool.id.to_string();
@@ -36,22 +36,15 @@ impl ProvisionTx for StoreTx {
         connection.execute(&PUT, values).await.map(drop)
     }
 
-    async fn pools_list(&mut self, mode: Mode) -> Result<Vec<Pool>, StoreError> {
+    async fn pools_list(&mut self, mode: Mode) -> StoreResult<Vec<Pool>> {
         all(self.connection(), mode).await
     }
 
-    async fn pools_profile_get(
-        &mut self,
-        who: &Tenant,
-    ) -> Result<Option<PoolsProfile>, StoreError> {
+    async fn pools_profile_get(&mut self, who: &Tenant) -> StoreResult<Option<PoolsProfile>> {
         profile_find(self.locked(who).await?, who).await
     }
 
-    async fn pools_profile_put(
-        &mut self,
-        who: &Tenant,
-        profile: &PoolsProfile,
-    ) -> Result<(), StoreError> {
+    async fn pools_profile_put(&mut self, who: &Tenant, profile: &PoolsProfile) -> StoreResult<()> {
         let allowed = profile.allowed.iter().map(ToString::to_string);
         let allowed = json(&allowed.collect::<Vec<_>>())?;
         let terms = profile.terms.iter();
@@ -80,7 +73,7 @@ impl ProvisionTx for StoreTx {
     async fn pools_profiles_all(
         &mut self,
         mode: Mode,
-    ) -> Result<Vec<(PartnerId, PoolsProfile)>, StoreError> {
+    ) -> StoreResult<Vec<(PartnerId, PoolsProfile)>> {
         let values = values![mode];
         let rows = self.connection().fetch_all(&PROFILES_ALL, values).await?;
         rows.iter()
@@ -88,22 +81,18 @@ impl ProvisionTx for StoreTx {
             .collect()
     }
 
-    async fn deposits_release(&mut self, who: &Tenant) -> Result<(), StoreError> {
+    async fn deposits_release(&mut self, who: &Tenant) -> StoreResult<()> {
         deposit_claims::release(self.connection(), who).await
     }
 
-    async fn gate_profile_get(&mut self, who: &Tenant) -> Result<Option<GateProfile>, StoreError> {
+    async fn gate_profile_get(&mut self, who: &Tenant) -> StoreResult<Option<GateProfile>> {
         let values = values![who.mode, &who.partner];
         let connection = self.locked(who).await?;
         let row = connection.fetch_optional(&gate::FIND, values).await?;
         row.map(|row| gate::profile(&*row)).transpose()
     }
 
-    async fn gate_profile_put(
-        &mut self,
-        who: &Tenant,
-        profile: &GateProfile,
-    ) -> Result<(), StoreError> {
+    async fn gate_profile_put(&mut self, who: &Tenant, profile: &GateProfile) -> StoreResult<()> {
         let domains = profile.allowed_domains.iter().map(Origin::as_str);
         let domains = json(&domains.collect::<Vec<_>>())?;
         let quota = profile.live_session_quota.map(i64::try_from).transpose();
@@ -127,10 +116,7 @@ impl ProvisionTx for StoreTx {
 }
 
 /// Every pool of a mode, by id.
-pub(crate) async fn all(
-    connection: &mut dyn Connection,
-    mode: Mode,
-) -> Result<Vec<Pool>, StoreError> {
+pub(crate) async fn all(connection: &mut dyn Connection, mode: Mode) -> StoreResult<Vec<Pool>> {
     let rows = connection.fetch_all(&ALL, values![mode]).await?;
     rows.iter().map(|row| pool(&**row)).collect()
 }
@@ -145,7 +131,7 @@ static FIND: Statement = Statement::new(
     "SELECT id, networks, available, native_addresses FROM pools WHERE mode = $1 AND id = $2",
 );
 
-fn pool(row: &dyn Row) -> Result<Pool, StoreError> {
+fn pool(row: &dyn Row) -> StoreResult<Pool> {
     Ok(Pool {
         id: row.parsed("id", PoolId::parse)?,
         networks: row.parsed("networks", networks)?,
@@ -169,7 +155,7 @@ static PUT: Statement = Statement::new(
 async fn profile_find(
     connection: &mut dyn Connection,
     who: &Tenant,
-) -> Result<Option<PoolsProfile>, StoreError> {
+) -> StoreResult<Option<PoolsProfile>> {
     let values = values![who.mode, &who.partner];
     let row = connection.fetch_optional(&PROFILE_FIND, values).await?;
     row.map(|row| profile(&*row)).transpose()
@@ -187,7 +173,7 @@ static PROFILES_ALL: Statement = Statement::new(
      FROM pools_profiles WHERE mode = $1 ORDER BY partner_id",
 );
 
-pub(crate) fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
+pub(crate) fn profile(row: &dyn Row) -> StoreResult<PoolsProfile> {
     Ok(PoolsProfile {
         enabled: row.flag("enabled")?,
         access: row.parsed("access", PoolsAccess::parse)?,
@@ -203,7 +189,7 @@ pub(crate) fn profile(row: &dyn Row) -> Result<PoolsProfile, StoreError> {
 }
 
 /// The profile, or the absent one if the statement's outer join found none.
-pub(crate) fn profile_of(row: &dyn Row, partner: &PartnerId) -> Result<PoolsProfile, StoreError> {
+pub(crate) fn profile_of(row: &dyn Row, partner: &PartnerId) -> StoreResult<PoolsProfile> {
     match row.opt_flag("enabled")? {
         Some(_) => profile(row),
         None => Ok(PoolsProfile::absent(partner)),

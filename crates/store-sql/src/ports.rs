@@ -9,7 +9,7 @@ pub mod names {
 
     pub use async_trait::async_trait;
     pub use gate_core::ports::{GateStore, GateTx};
-    pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError};
+    pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
     pub use partner_core::idempotency::Scope;
     pub use partner_core::key::{KeyHash, KeyId};
     pub use partner_core::ports::{
@@ -46,7 +46,7 @@ macro_rules! implement_ports {
 
             #[async_trait]
             impl ConfigVersions for $store {
-                async fn config_version(&self) -> Result<i64, StoreError> {
+                async fn config_version(&self) -> StoreResult<i64> {
                     config::version(self.reserved_reader().await?.connection()).await
                 }
             }
@@ -57,7 +57,7 @@ macro_rules! implement_ports {
                     &self,
                     mode: Mode,
                     hash: &KeyHash,
-                ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+                ) -> StoreResult<Option<Arc<Access<P>>>> {
                     access::find(self.reader().await?.connection(), mode, hash).await
                 }
 
@@ -65,7 +65,7 @@ macro_rules! implement_ports {
                     &self,
                     who: &Tenant,
                     id: KeyId,
-                ) -> Result<Option<Arc<Access<P>>>, StoreError> {
+                ) -> StoreResult<Option<Arc<Access<P>>>> {
                     if id.mode() != who.mode {
                         return Ok(None);
                     }
@@ -74,24 +74,21 @@ macro_rules! implement_ports {
                     Ok(found.find(|access| access.partner.id == who.partner))
                 }
 
-                async fn listing(&self, mode: Mode) -> Result<Arc<P::Listing>, StoreError> {
+                async fn listing(&self, mode: Mode) -> StoreResult<Arc<P::Listing>> {
                     P::listing(self.reader().await?.connection(), mode).await
                 }
             }
 
             #[async_trait]
             impl GateStore for $store {
-                async fn gate_begin(
-                    &self,
-                    name: &'static str,
-                ) -> Result<Box<dyn GateTx>, StoreError> {
+                async fn gate_begin(&self, name: &'static str) -> StoreResult<Box<dyn GateTx>> {
                     Ok(self.begin_tx(name).await?)
                 }
             }
 
             #[async_trait]
             impl PoolsStore for $store {
-                async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+                async fn begin(&self, name: &'static str) -> StoreResult<Box<dyn PoolsTx>> {
                     Ok(self.begin_tx(name).await?)
                 }
 
@@ -99,7 +96,7 @@ macro_rules! implement_ports {
                     &self,
                     mode: Mode,
                     total: i64,
-                ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+                ) -> StoreResult<Readable<(Tenant, Asset)>> {
                     contingent_credits::above(&mut self.reader().await?, mode, total).await
                 }
             }
@@ -109,16 +106,16 @@ macro_rules! implement_ports {
                 async fn partner_begin(
                     &self,
                     name: &'static str,
-                ) -> Result<Box<dyn PartnerTx>, StoreError> {
+                ) -> StoreResult<Box<dyn PartnerTx>> {
                     Ok(self.begin_change(name).await?)
                 }
 
-                async fn master_key_fingerprint(&self) -> Result<Option<String>, StoreError> {
+                async fn master_key_fingerprint(&self) -> StoreResult<Option<String>> {
                     let mut reader = self.reserved_reader().await?;
                     config::current_fingerprint(reader.connection()).await
                 }
 
-                async fn master_key_check(&self, fingerprint: &str) -> Result<String, StoreError> {
+                async fn master_key_check(&self, fingerprint: &str) -> StoreResult<String> {
                     let tx = self.begin_tx("master_key_check").await?;
                     master_keys::check(tx, fingerprint).await
                 }
@@ -129,14 +126,14 @@ macro_rules! implement_ports {
                 async fn provision_begin(
                     &self,
                     name: &'static str,
-                ) -> Result<Box<dyn ProvisionTx>, StoreError> {
+                ) -> StoreResult<Box<dyn ProvisionTx>> {
                     Ok(self.begin_change(name).await?)
                 }
             }
 
             #[async_trait]
             impl MasterKeyStore for $store {
-                async fn master_keys(&self) -> Result<Vec<StoredMasterKey>, StoreError> {
+                async fn master_keys(&self) -> StoreResult<Vec<StoredMasterKey>> {
                     master_keys::all(&mut self.reader().await?).await
                 }
 
@@ -145,17 +142,14 @@ macro_rules! implement_ports {
                     current: Fingerprint,
                     fingerprint: Fingerprint,
                     derived: &Sealed,
-                ) -> Result<Cas, StoreError> {
+                ) -> StoreResult<Cas> {
                     let mut tx = self.begin_tx("master_key_promote").await?;
                     let outcome = tx.master_key_promote(current, fingerprint, derived).await?;
                     tx.commit().await?;
                     Ok(outcome)
                 }
 
-                async fn master_keys_retire(
-                    &self,
-                    current: Fingerprint,
-                ) -> Result<Cas, StoreError> {
+                async fn master_keys_retire(&self, current: Fingerprint) -> StoreResult<Cas> {
                     let mut tx = self.begin_tx("master_keys_retire").await?;
                     let outcome = tx.master_keys_retire(current).await?;
                     tx.commit().await?;
@@ -171,7 +165,7 @@ macro_rules! implement_ports {
                     column: &str,
                     after: Option<&SealedRow>,
                     limit: u32,
-                ) -> Result<Vec<SealedValue>, StoreError> {
+                ) -> StoreResult<Vec<SealedValue>> {
                     master_keys::sealed_page(&mut self.reader().await?, column, after, limit).await
                 }
 
@@ -179,7 +173,7 @@ macro_rules! implement_ports {
                     &self,
                     column: &str,
                     values: &[ResealedValue],
-                ) -> Result<u64, StoreError> {
+                ) -> StoreResult<u64> {
                     let mut tx = self.begin_tx("sealed_replace").await?;
                     let replaced = tx.sealed_replace(column, values).await?;
                     tx.commit().await?;
@@ -194,7 +188,7 @@ macro_rules! implement_ports {
                     mode: Mode,
                     expired_for: Duration,
                     limit: u32,
-                ) -> Result<Readable<Tenant>, StoreError> {
+                ) -> StoreResult<Readable<Tenant>> {
                     let mut reader = self.reader().await?;
                     quote_retention::overdue(&mut reader, mode, expired_for, limit).await
                 }
@@ -204,7 +198,7 @@ macro_rules! implement_ports {
                     who: &Tenant,
                     expired_for: Duration,
                     limit: u32,
-                ) -> Result<Forgotten, StoreError> {
+                ) -> StoreResult<Forgotten> {
                     let tx = self.begin_tx("quotes_forget").await?;
                     quote_retention::forget(tx, who, expired_for, limit).await
                 }
@@ -217,7 +211,7 @@ macro_rules! implement_ports {
                     scope: &Scope,
                     pool: &PoolId,
                     quote: QuoteId,
-                ) -> Result<Seen<TransactSnapshot>, StoreError> {
+                ) -> StoreResult<Seen<TransactSnapshot>> {
                     let ttl = self.idempotency_ttl();
                     preflight::read(&mut self.reader().await?, scope, pool, quote, ttl).await
                 }
@@ -225,7 +219,7 @@ macro_rules! implement_ports {
 
             #[async_trait]
             impl StatsReads for $store {
-                async fn trade_stats(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+                async fn trade_stats(&self, mode: Mode) -> StoreResult<TradeStats> {
                     self.standing_trades(mode).await
                 }
 
@@ -233,7 +227,7 @@ macro_rules! implement_ports {
                     &self,
                     mode: Mode,
                     engine: &EngineName,
-                ) -> Result<Vec<(EngineName, u64)>, StoreError> {
+                ) -> StoreResult<Vec<(EngineName, u64)>> {
                     stats::held_elsewhere(&mut self.reader().await?, mode, engine).await
                 }
 
@@ -242,15 +236,11 @@ macro_rules! implement_ports {
                     mode: Mode,
                     engine: &EngineName,
                     slice: u32,
-                ) -> Result<Vec<(Option<EngineName>, u64)>, StoreError> {
+                ) -> StoreResult<Vec<(Option<EngineName>, u64)>> {
                     stats::returnable_elsewhere(self, mode, engine, slice).await
                 }
 
-                async fn trades_claim(
-                    &self,
-                    mode: Mode,
-                    engine: &EngineName,
-                ) -> Result<u64, StoreError> {
+                async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> StoreResult<u64> {
                     let tx = self.begin_tx("trades_claim").await?;
                     stats::claim(tx, mode, engine).await
                 }
@@ -263,7 +253,7 @@ macro_rules! implement_ports {
                     &self,
                     who: &Tenant,
                     window: Window,
-                ) -> Result<Box<dyn Pages<Trade>>, StoreError> {
+                ) -> StoreResult<Box<dyn Pages<Trade>>> {
                     Ok(exports::trades(self.export_snapshot().await?, who, window))
                 }
 
@@ -271,7 +261,7 @@ macro_rules! implement_ports {
                     &self,
                     who: &Tenant,
                     window: Window,
-                ) -> Result<Box<dyn Pages<ExportedEntry>>, StoreError> {
+                ) -> StoreResult<Box<dyn Pages<ExportedEntry>>> {
                     exports::ledger(self.export_snapshot().await?, who, window).await
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Seen, StoreError};
+use kernel::{Seen, StoreResult};
 use partner_core::idempotency::Scope;
 use pools_core::ports::TransactSnapshot;
 use pools_core::profile::PoolId;
@@ -22,7 +22,7 @@ pub async fn read(
     pool: &PoolId,
     quote: QuoteId,
     ttl: Duration,
-) -> Result<Seen<TransactSnapshot>, StoreError> {
+) -> StoreResult<Seen<TransactSnapshot>> {
     let tenant = &scope.tenant;
     let (fiat, crypto) = (pool.fiat(), pool.crypto());
     let values = values![

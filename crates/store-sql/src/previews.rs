@@ -5,14 +5,14 @@ use gate_core::ports::PreviewTx;
 use gate_core::preview::{Preview, PreviewId, PreviewTerms};
 use gate_core::session::SessionId;
 use kernel::rates::Side;
-use kernel::{Asset, Cas, Mode, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, StoreResult, Timestamp};
 use partner_core::Tenant;
 
 use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl PreviewTx for StoreTx {
-    async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> Result<(), StoreError> {
+    async fn preview_insert(&mut self, who: &Tenant, preview: &Preview) -> StoreResult<()> {
         let (id, bound) = (preview.id.to_string(), &preview.bound);
         let values = values![
             who.mode,
@@ -29,11 +29,7 @@ impl PreviewTx for StoreTx {
             .await
     }
 
-    async fn preview_lock(
-        &mut self,
-        who: &Tenant,
-        id: PreviewId,
-    ) -> Result<Option<Preview>, StoreError> {
+    async fn preview_lock(&mut self, who: &Tenant, id: PreviewId) -> StoreResult<Option<Preview>> {
         let id = id.to_string();
         let values = values![who.mode, &who.partner, &id];
         let connection = self.locked(who).await?;
@@ -47,7 +43,7 @@ impl PreviewTx for StoreTx {
         id: PreviewId,
         session: SessionId,
         now: Timestamp,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let id = id.to_string();
         let values = values![who.mode, &who.partner, &id, session, now];
         self.swap_around("preview.use", who, &USE, values).await
@@ -60,7 +56,7 @@ static FIND: Statement = Statement::new(
      FROM quote_previews WHERE mode = $1 AND partner_id = $2 AND id = $3",
 );
 
-pub(crate) fn preview(row: &dyn Row, mode: Mode) -> Result<Preview, StoreError> {
+pub(crate) fn preview(row: &dyn Row, mode: Mode) -> StoreResult<Preview> {
     let used = row.opt_id("session_id", mode)?;
     Ok(Preview {
         id: row.parsed("id", PreviewId::parse)?,
@@ -93,7 +89,7 @@ pub async fn sweep(
     connection: &mut dyn Connection,
     before: Timestamp,
     limit: u32,
-) -> Result<u64, StoreError> {
+) -> StoreResult<u64> {
     connection.execute(&SWEEP, values![before, limit]).await
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -50,7 +50,7 @@ impl LastProbe {
     }
 
     /// Returns a recent result, and waits for it. `late` is the error if it does not arrive in time.
-    pub async fn ready(&self, late: impl FnOnce() -> String) -> Result<(), StoreError> {
+    pub async fn ready(&self, late: impl FnOnce() -> String) -> StoreResult<()> {
         let mut result = self.0.subscribe();
         let recent = timeout(READY_TIMEOUT, result.wait_for(is_recent)).await;
         let outcome = match &recent {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Mode, Readable, StoreError, Timestamp};
+use kernel::{Mode, Readable, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::ports::UnitOfWork as _;
 use pools_core::ports::Forgotten;
@@ -17,7 +17,7 @@ pub async fn overdue(
     mode: Mode,
     expired_for: Duration,
     limit: u32,
-) -> Result<Readable<Tenant>, StoreError> {
+) -> StoreResult<Readable<Tenant>> {
     let before = reader.now().await?.minus(expired_for);
     let values = values![mode, before, Ulid::nil(), limit];
     let rows = reader.connection().fetch_all(&OVERDUE, values).await?;
@@ -42,7 +42,7 @@ pub async fn forget(
     who: &Tenant,
     expired_for: Duration,
     limit: u32,
-) -> Result<Forgotten, StoreError> {
+) -> StoreResult<Forgotten> {
     let before = tx.now().await?.minus(expired_for);
     let connection = tx.engine.connection();
     let values = values![who.mode, &who.partner];
@@ -56,7 +56,7 @@ pub async fn forget(
         .await?
         .iter()
         .map(|row| Ok((row.id("id", who.mode)?, row.instant("expires_at")?)))
-        .collect::<Result<_, StoreError>>()?;
+        .collect::<StoreResult<_>>()?;
     let overdue = found.iter().take_while(|(_, expired)| *expired <= before);
     let swept = overdue.clone().count();
     let Some((reached, _)) = overdue.last() else {

@@ -1,7 +1,7 @@
 //! Quotes, and the terms that quotes and trades have in common. Each engine has its own insert of quotes.
 
 use async_trait::async_trait;
-use kernel::{Cas, Mid, Mode, Rate, Seen, StoreError, Timestamp};
+use kernel::{Cas, Mid, Mode, Rate, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
 use pools_core::destination::{DeliveryAddress, DestNetwork, Destination};
 use pools_core::ports::{NewQuote, QuoteTx};
@@ -14,7 +14,7 @@ use crate::{Connection, Reader, Row, Statement, StoreTx, exactly, values};
 
 #[async_trait]
 impl QuoteTx for StoreTx {
-    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> StoreResult<Option<Quote>> {
         let found = find(self.locked(who).await?, who, id).await?;
         let quote = found.map(|(quote, _)| quote);
         if let Some(quote) = &quote {
@@ -23,12 +23,7 @@ impl QuoteTx for StoreTx {
         Ok(quote)
     }
 
-    async fn quote_reject(
-        &mut self,
-        who: &Tenant,
-        id: QuoteId,
-        at: Timestamp,
-    ) -> Result<Cas, StoreError> {
+    async fn quote_reject(&mut self, who: &Tenant, id: QuoteId, at: Timestamp) -> StoreResult<Cas> {
         let values = values![who.mode, &who.partner, id.in_mode(who.mode), at];
         self.swap_around("quote.reject", who, &REJECT, values).await
     }
@@ -58,7 +53,7 @@ pub async fn get(
     reader: &mut dyn Reader,
     who: &Tenant,
     id: QuoteId,
-) -> Result<Option<Seen<Quote>>, StoreError> {
+) -> StoreResult<Option<Seen<Quote>>> {
     let Some((value, row)) = find(reader.connection(), who, id).await? else {
         return Ok(None);
     };
@@ -71,7 +66,7 @@ pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: QuoteId,
-) -> Result<Option<(Quote, Box<dyn Row>)>, StoreError> {
+) -> StoreResult<Option<(Quote, Box<dyn Row>)>> {
     let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let Some(row) = connection.fetch_optional(&FIND, values).await? else {
         return Ok(None);
@@ -87,7 +82,7 @@ pub static FIND: Statement = Statement::per_engine(
     ),
 );
 
-pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
+pub fn quote(row: &dyn Row, mode: Mode) -> StoreResult<Quote> {
     let outcome = match (
         row.opt_instant("consumed_at")?,
         row.opt_instant("rejected_at")?,
@@ -107,7 +102,7 @@ pub fn quote(row: &dyn Row, mode: Mode) -> Result<Quote, StoreError> {
 }
 
 /// A quote, or `None` if the statement's outer join found none.
-pub fn opt_quote(row: &dyn Row, mode: Mode) -> Result<Option<Quote>, StoreError> {
+pub fn opt_quote(row: &dyn Row, mode: Mode) -> StoreResult<Option<Quote>> {
     if row.opt_text("pool")?.is_none() {
         return Ok(None);
     }
@@ -115,7 +110,7 @@ pub fn opt_quote(row: &dyn Row, mode: Mode) -> Result<Option<Quote>, StoreError>
 }
 
 /// The terms, which have the same columns on quotes and trades. Their currencies are the pool's.
-pub fn terms(row: &dyn Row) -> Result<Terms, StoreError> {
+pub fn terms(row: &dyn Row) -> StoreResult<Terms> {
     let pool = row.parsed("pool", PoolId::parse)?;
     Ok(Terms {
         pool,
@@ -132,7 +127,7 @@ pub fn terms(row: &dyn Row) -> Result<Terms, StoreError> {
     })
 }
 
-fn destination(row: &dyn Row) -> Result<Option<Destination>, StoreError> {
+fn destination(row: &dyn Row) -> StoreResult<Option<Destination>> {
     let address = row.opt_parsed("dest_address", DeliveryAddress::stored)?;
     let network = row.opt_parsed("dest_network", DestNetwork::parse)?;
     let both = row.pair("dest_network", address, network)?;
@@ -140,7 +135,7 @@ fn destination(row: &dyn Row) -> Result<Option<Destination>, StoreError> {
 }
 
 /// A new quote has its tenant's mode, and its legs have its pool's currencies.
-pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
+pub fn check_new(new: &NewQuote) -> StoreResult<()> {
     let terms = &new.terms;
     let pool_fits =
         terms.fiat.asset() == terms.pool.fiat() && terms.crypto.asset() == terms.pool.crypto();
@@ -151,7 +146,7 @@ pub fn check_new(new: &NewQuote) -> Result<(), StoreError> {
 }
 
 /// The quotes of a batch that was inserted at this instant. The insert must have written all of them.
-pub fn inserted(batch: &[NewQuote], at: Timestamp, written: u64) -> Result<Vec<Quote>, StoreError> {
+pub fn inserted(batch: &[NewQuote], at: Timestamp, written: u64) -> StoreResult<Vec<Quote>> {
     exactly("quotes", batch.len(), written)?;
     let quotes = batch.iter().map(|new| Quote {
         id: new.id,

@@ -11,7 +11,7 @@ use gate_core::rail::{
 };
 use gate_core::session::SessionId;
 use gate_core::transaction::RefId;
-use kernel::{Cas, Mode, Readable, StoreError, Timestamp};
+use kernel::{Cas, Mode, Readable, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
@@ -21,7 +21,7 @@ use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, json, signed_quote
 
 #[async_trait]
 impl RailTx for StoreTx {
-    async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> Result<(), StoreError> {
+    async fn rail_insert(&mut self, who: &Tenant, record: &RailRecord) -> StoreResult<()> {
         let fits = record.id.in_mode(who.mode).is_some() && record.state == RailState::Processing;
         guard(fits, || {
             let id = record.id;
@@ -53,11 +53,7 @@ impl RailTx for StoreTx {
             .await
     }
 
-    async fn rail_lock(
-        &mut self,
-        who: &Tenant,
-        id: RailId,
-    ) -> Result<Option<RailRecord>, StoreError> {
+    async fn rail_lock(&mut self, who: &Tenant, id: RailId) -> StoreResult<Option<RailRecord>> {
         find(self.locked(who).await?, who, id).await
     }
 
@@ -67,7 +63,7 @@ impl RailTx for StoreTx {
         id: RailId,
         before: &PollLease,
         after: &PollLease,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let values = values![
             who.mode,
             &who.partner,
@@ -81,12 +77,7 @@ impl RailTx for StoreTx {
         self.swap_around("rail.ask", who, &ASK, values).await
     }
 
-    async fn rail_wake(
-        &mut self,
-        who: &Tenant,
-        id: RailId,
-        now: Timestamp,
-    ) -> Result<Cas, StoreError> {
+    async fn rail_wake(&mut self, who: &Tenant, id: RailId, now: Timestamp) -> StoreResult<Cas> {
         let values = values![who.mode, &who.partner, id.id().in_mode(who.mode), now];
         self.swap_around("rail.wake", who, &WAKE, values).await
     }
@@ -97,7 +88,7 @@ impl RailTx for StoreTx {
         id: RailId,
         before: &PollLease,
         step: &RailStep,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let Some(ended) = step.0.ended_at() else {
             return Ok(self.record_race(Cas::Lost));
         };
@@ -120,7 +111,7 @@ pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: RailId,
-) -> Result<Option<RailRecord>, StoreError> {
+) -> StoreResult<Option<RailRecord>> {
     let key = id.id().in_mode(who.mode);
     let values = values![who.mode, &who.partner, key, id.kind().as_str()];
     let row = connection.fetch_optional(&FIND, values).await?;
@@ -155,7 +146,7 @@ pub async fn of_session(
     reader: &mut dyn Reader,
     who: &Tenant,
     session: SessionId,
-) -> Result<Option<RailRecord>, StoreError> {
+) -> StoreResult<Option<RailRecord>> {
     let values = values![who.mode, &who.partner, session.in_mode(who.mode)];
     let row = reader
         .connection()
@@ -182,7 +173,7 @@ pub async fn due(
     reader: &mut dyn Reader,
     mode: Mode,
     share: &DueShare,
-) -> Result<Readable<(Tenant, RailId)>, StoreError> {
+) -> StoreResult<Readable<(Tenant, RailId)>> {
     due::read(reader, &DUE, "ask_at", (mode, share), id).await
 }
 
@@ -198,7 +189,7 @@ pub async fn asleep(
     reader: &mut dyn Reader,
     mode: Mode,
     id: RailId,
-) -> Result<Option<Tenant>, StoreError> {
+) -> StoreResult<Option<Tenant>> {
     let now = reader.now().await?;
     let values = values![mode, id.id().in_mode(mode), id.kind().as_str(), now];
     let row = reader.connection().fetch_optional(&ASLEEP, values).await?;
@@ -213,7 +204,7 @@ pub static ASLEEP: Statement = Statement::new(
 );
 
 /// The age of the oldest record in progress.
-pub async fn oldest(reader: &mut dyn Reader, mode: Mode) -> Result<Option<Duration>, StoreError> {
+pub async fn oldest(reader: &mut dyn Reader, mode: Mode) -> StoreResult<Option<Duration>> {
     let now = reader.now().await?;
     let values = values![mode];
     let found = reader.connection().fetch_optional(&OLDEST, values).await?;
@@ -228,7 +219,7 @@ pub static OLDEST: Statement = Statement::new(
 );
 
 /// A record, from a row that also has its quote's terms.
-pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<RailRecord, StoreError> {
+pub(crate) fn record(row: &dyn Row, mode: Mode) -> StoreResult<RailRecord> {
     let id = id(row, mode)?;
     let instructions = row.opt_parsed("instructions", |text| serde_json::from_str(text).ok())?;
     let hosted = hosted(row)?;
@@ -256,7 +247,7 @@ pub(crate) fn record(row: &dyn Row, mode: Mode) -> Result<RailRecord, StoreError
     })
 }
 
-fn hosted(row: &dyn Row) -> Result<Option<Hosted>, StoreError> {
+fn hosted(row: &dyn Row) -> StoreResult<Option<Hosted>> {
     if !row.flag("hosted")? {
         return Ok(None);
     }
@@ -267,7 +258,7 @@ fn hosted(row: &dyn Row) -> Result<Option<Hosted>, StoreError> {
     }))
 }
 
-fn id(row: &dyn Row, mode: Mode) -> Result<RailId, StoreError> {
+fn id(row: &dyn Row, mode: Mode) -> StoreResult<RailId> {
     let kind = row.parsed("kind", RailKind::parse)?;
     Ok(RailId::from_parts(kind, row.id("id", mode)?))
 }
@@ -286,7 +277,7 @@ pub async fn erase_payouts(
     mode: Mode,
     now: Timestamp,
     limit: u32,
-) -> Result<u64, StoreError> {
+) -> StoreResult<u64> {
     let values = values![mode, now.minus(PAYOUT_KEPT_FOR), limit];
     connection.execute(&ERASE_PAYOUTS, values).await
 }

@@ -1,7 +1,7 @@
 //! The ports of reads. A macro implements them for a store, because the ports and the store's type belong to other crates.
 
 use gate_core::signed_quote::Installation;
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 
 use crate::{ReadStore, Reader, Statement};
 
@@ -22,7 +22,7 @@ pub mod names {
     pub use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
     pub use gate_core::transaction::{RefId, Transaction};
     pub use gate_core::verification::Verification;
-    pub use kernel::{Mode, Readable, Seen, StoreError, Timestamp};
+    pub use kernel::{Mode, Readable, Seen, StoreError, StoreResult, Timestamp};
     pub use partner_core::idempotency::Scope;
     pub use partner_core::ports::{EventReads, ResponseReads, StoredEvent};
     pub use partner_core::stored_response::StoredResponse;
@@ -35,7 +35,7 @@ pub mod names {
 }
 
 /// The installation's identity, read once.
-pub async fn installation(store: &impl ReadStore) -> Result<Installation, StoreError> {
+pub async fn installation(store: &impl ReadStore) -> StoreResult<Installation> {
     if let Some(known) = store.identity().get() {
         return Ok(Installation(known.clone()));
     }
@@ -62,11 +62,11 @@ macro_rules! implement_reads {
 
             #[async_trait]
             impl GateReads for $store {
-                async fn gate_now(&self) -> Result<Timestamp, StoreError> {
+                async fn gate_now(&self) -> StoreResult<Timestamp> {
                     self.now().await
                 }
 
-                async fn installation_get(&self) -> Result<Installation, StoreError> {
+                async fn installation_get(&self) -> StoreResult<Installation> {
                     reads::installation(self).await
                 }
 
@@ -74,7 +74,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     id: SessionId,
-                ) -> Result<Option<Seen<Session>>, StoreError> {
+                ) -> StoreResult<Option<Seen<Session>>> {
                     sessions::get(&mut self.reader().await?, who, id).await
                 }
 
@@ -83,7 +83,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     filter: &SessionFilter,
                     limit: u32,
-                ) -> Result<Seen<Vec<Session>>, StoreError> {
+                ) -> StoreResult<Seen<Vec<Session>>> {
                     sessions::page(&mut self.page_reader(who).await?, who, filter, limit).await
                 }
 
@@ -91,7 +91,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     limit: u32,
-                ) -> Result<Vec<SessionId>, StoreError> {
+                ) -> StoreResult<Vec<SessionId>> {
                     sessions::overdue(&mut self.reader().await?, who, limit).await
                 }
 
@@ -99,15 +99,15 @@ macro_rules! implement_reads {
                     &self,
                     mode: Mode,
                     share: &DueShare,
-                ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+                ) -> StoreResult<Readable<(Tenant, SessionId)>> {
                     sessions::overdue_in(&mut self.reader().await?, mode, share).await
                 }
 
-                async fn tally_get(&self, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError> {
+                async fn tally_get(&self, who: &Tenant) -> StoreResult<Seen<Option<Tally>>> {
                     tallies::get(&mut self.reader().await?, who).await
                 }
 
-                async fn branding_get(&self, who: &Tenant) -> Result<Seen<Branding>, StoreError> {
+                async fn branding_get(&self, who: &Tenant) -> StoreResult<Seen<Branding>> {
                     branding::get(&mut self.reader().await?, who).await
                 }
 
@@ -115,7 +115,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     refid: RefId,
-                ) -> Result<Option<Transaction>, StoreError> {
+                ) -> StoreResult<Option<Transaction>> {
                     transactions::find(self.reader().await?.connection(), who, refid).await
                 }
 
@@ -124,7 +124,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     filter: &TransactionFilter,
                     limit: u32,
-                ) -> Result<Vec<Transaction>, StoreError> {
+                ) -> StoreResult<Vec<Transaction>> {
                     transactions::page(&mut self.page_reader(who).await?, who, filter, limit).await
                 }
 
@@ -132,7 +132,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     id: SignedQuoteId,
-                ) -> Result<Option<Seen<SignedQuote>>, StoreError> {
+                ) -> StoreResult<Option<Seen<SignedQuote>>> {
                     signed_quotes::get(&mut self.reader().await?, who, id).await
                 }
 
@@ -140,7 +140,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     id: RailId,
-                ) -> Result<Option<RailRecord>, StoreError> {
+                ) -> StoreResult<Option<RailRecord>> {
                     rails::find(self.reader().await?.connection(), who, id).await
                 }
 
@@ -148,7 +148,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     session: SessionId,
-                ) -> Result<Option<RailRecord>, StoreError> {
+                ) -> StoreResult<Option<RailRecord>> {
                     rails::of_session(&mut self.reader().await?, who, session).await
                 }
 
@@ -156,22 +156,18 @@ macro_rules! implement_reads {
                     &self,
                     mode: Mode,
                     share: &DueShare,
-                ) -> Result<Readable<(Tenant, RailId)>, StoreError> {
+                ) -> StoreResult<Readable<(Tenant, RailId)>> {
                     rails::due(&mut self.reader().await?, mode, share).await
                 }
 
-                async fn rail_asleep(
-                    &self,
-                    mode: Mode,
-                    id: RailId,
-                ) -> Result<Option<Tenant>, StoreError> {
+                async fn rail_asleep(&self, mode: Mode, id: RailId) -> StoreResult<Option<Tenant>> {
                     rails::asleep(&mut self.reader().await?, mode, id).await
                 }
 
                 async fn rail_oldest(
                     &self,
                     mode: Mode,
-                ) -> Result<Option<std::time::Duration>, StoreError> {
+                ) -> StoreResult<Option<std::time::Duration>> {
                     rails::oldest(&mut self.reader().await?, mode).await
                 }
 
@@ -179,7 +175,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     session: SessionId,
-                ) -> Result<Option<Verification>, StoreError> {
+                ) -> StoreResult<Option<Verification>> {
                     verifications::find(self.reader().await?.connection(), who, session).await
                 }
 
@@ -187,7 +183,7 @@ macro_rules! implement_reads {
                     &self,
                     mode: Mode,
                     share: &DueShare,
-                ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+                ) -> StoreResult<Readable<(Tenant, SessionId)>> {
                     verifications::due(&mut self.reader().await?, mode, share).await
                 }
 
@@ -195,7 +191,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     id: CustomerId,
-                ) -> Result<Option<SealedCustomer>, StoreError> {
+                ) -> StoreResult<Option<SealedCustomer>> {
                     customers::find(self.reader().await?.connection(), who, id).await
                 }
 
@@ -204,7 +200,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     filter: &CustomerFilter,
                     limit: u32,
-                ) -> Result<Vec<SealedCustomer>, StoreError> {
+                ) -> StoreResult<Vec<SealedCustomer>> {
                     customers::page(&mut self.page_reader(who).await?, who, filter, limit).await
                 }
             }
@@ -216,7 +212,7 @@ macro_rules! implement_reads {
                     mode: Mode,
                     after: Option<&PartnerId>,
                     limit: u32,
-                ) -> Result<FormsPage<PartnerId>, StoreError> {
+                ) -> StoreResult<FormsPage<PartnerId>> {
                     let reader = &mut self.reader().await?;
                     customer_forms::partners_after(reader, mode, after, limit).await
                 }
@@ -226,7 +222,7 @@ macro_rules! implement_reads {
                     who: &Tenant,
                     after: Option<CustomerId>,
                     limit: u32,
-                ) -> Result<FormsPage<CustomerId>, StoreError> {
+                ) -> StoreResult<FormsPage<CustomerId>> {
                     let reader = &mut self.reader().await?;
                     customer_forms::without_forms(reader, who, after, limit).await
                 }
@@ -234,7 +230,7 @@ macro_rules! implement_reads {
                 async fn forms_begin(
                     &self,
                     name: &'static str,
-                ) -> Result<Box<dyn CustomerFormsTx>, StoreError> {
+                ) -> StoreResult<Box<dyn CustomerFormsTx>> {
                     Ok(self.begin_tx(name).await?)
                 }
             }
@@ -244,7 +240,7 @@ macro_rules! implement_reads {
                 async fn response_get(
                     &self,
                     scope: &Scope,
-                ) -> Result<Seen<Option<StoredResponse>>, StoreError> {
+                ) -> StoreResult<Seen<Option<StoredResponse>>> {
                     let ttl = self.idempotency_ttl();
                     stored_responses::get(&mut self.reader().await?, scope, ttl).await
                 }
@@ -256,7 +252,7 @@ macro_rules! implement_reads {
                     &self,
                     who: &Tenant,
                     object_id: &str,
-                ) -> Result<Vec<StoredEvent>, StoreError> {
+                ) -> StoreResult<Vec<StoredEvent>> {
                     events::of_object(&mut self.reader().await?, who, object_id).await
                 }
             }

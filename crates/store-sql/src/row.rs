@@ -1,6 +1,6 @@
 //! Reading a row parses it. A value that the cores never write is an error that names table, column and row.
 
-use kernel::{Amount, Asset, Id, IdKind, Mode, StoreError, Timestamp};
+use kernel::{Amount, Asset, Id, IdKind, Mode, StoreError, StoreResult, Timestamp};
 use partner_core::{PartnerId, Tenant};
 use ulid::Ulid;
 
@@ -53,16 +53,16 @@ impl dyn Row + '_ {
         }
     }
 
-    fn some<T>(&self, column: &'static str, found: Found<T>) -> Result<T, StoreError> {
+    fn some<T>(&self, column: &'static str, found: Found<T>) -> StoreResult<T> {
         found.ok().flatten().ok_or_else(|| self.bad(column))
     }
 
-    fn opt<T>(&self, column: &'static str, found: Found<T>) -> Result<Option<T>, StoreError> {
+    fn opt<T>(&self, column: &'static str, found: Found<T>) -> StoreResult<Option<T>> {
         found.map_err(|Unreadable| self.bad(column))
     }
 
     /// A text, or an id as text.
-    pub fn written(&self, column: &'static str) -> Result<String, StoreError> {
+    pub fn written(&self, column: &'static str) -> StoreResult<String> {
         self.shown(column).ok_or_else(|| self.bad(column))
     }
 
@@ -71,7 +71,7 @@ impl dyn Row + '_ {
         &self,
         column: &'static str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, StoreError> {
+    ) -> StoreResult<T> {
         parse(self.text(column)?).ok_or_else(|| self.bad(column))
     }
 
@@ -79,97 +79,90 @@ impl dyn Row + '_ {
         &self,
         column: &'static str,
         parse: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<Option<T>, StoreError> {
+    ) -> StoreResult<Option<T>> {
         self.opt_text(column)?
             .map(|text| parse(text).ok_or_else(|| self.bad(column)))
             .transpose()
     }
 
-    pub fn text(&self, column: &'static str) -> Result<&str, StoreError> {
+    pub fn text(&self, column: &'static str) -> StoreResult<&str> {
         self.some(column, self.as_text(column))
     }
 
-    pub fn opt_text(&self, column: &'static str) -> Result<Option<&str>, StoreError> {
+    pub fn opt_text(&self, column: &'static str) -> StoreResult<Option<&str>> {
         self.opt(column, self.as_text(column))
     }
 
-    pub fn opt_string(&self, column: &'static str) -> Result<Option<String>, StoreError> {
+    pub fn opt_string(&self, column: &'static str) -> StoreResult<Option<String>> {
         Ok(self.opt_text(column)?.map(str::to_owned))
     }
 
-    pub fn bytes(&self, column: &'static str) -> Result<&[u8], StoreError> {
+    pub fn bytes(&self, column: &'static str) -> StoreResult<&[u8]> {
         self.some(column, self.as_bytes(column))
     }
 
     /// A digest of 32 bytes.
-    pub fn digest(&self, column: &'static str) -> Result<[u8; 32], StoreError> {
+    pub fn digest(&self, column: &'static str) -> StoreResult<[u8; 32]> {
         self.opt_digest(column)?.ok_or_else(|| self.bad(column))
     }
 
-    pub fn opt_bytes(&self, column: &'static str) -> Result<Option<&[u8]>, StoreError> {
+    pub fn opt_bytes(&self, column: &'static str) -> StoreResult<Option<&[u8]>> {
         self.opt(column, self.as_bytes(column))
     }
 
-    pub fn opt_digest(&self, column: &'static str) -> Result<Option<[u8; 32]>, StoreError> {
+    pub fn opt_digest(&self, column: &'static str) -> StoreResult<Option<[u8; 32]>> {
         self.opt(column, self.as_bytes(column))?
             .map(|bytes| bytes.try_into().map_err(|_| self.bad(column)))
             .transpose()
     }
 
-    pub fn integer(&self, column: &'static str) -> Result<i64, StoreError> {
+    pub fn integer(&self, column: &'static str) -> StoreResult<i64> {
         self.some(column, self.as_integer(column))
     }
 
-    pub fn opt_integer(&self, column: &'static str) -> Result<Option<i64>, StoreError> {
+    pub fn opt_integer(&self, column: &'static str) -> StoreResult<Option<i64>> {
         self.opt(column, self.as_integer(column))
     }
 
-    pub fn small(&self, column: &'static str) -> Result<u16, StoreError> {
+    pub fn small(&self, column: &'static str) -> StoreResult<u16> {
         self.some(column, self.as_small(column))
     }
 
-    pub fn flag(&self, column: &'static str) -> Result<bool, StoreError> {
+    pub fn flag(&self, column: &'static str) -> StoreResult<bool> {
         self.some(column, self.as_flag(column))
     }
 
-    pub fn opt_flag(&self, column: &'static str) -> Result<Option<bool>, StoreError> {
+    pub fn opt_flag(&self, column: &'static str) -> StoreResult<Option<bool>> {
         self.opt(column, self.as_flag(column))
     }
 
     /// A count, which fits its type and is never negative.
-    pub fn count<N: TryFrom<i64>>(&self, column: &'static str) -> Result<N, StoreError> {
+    pub fn count<N: TryFrom<i64>>(&self, column: &'static str) -> StoreResult<N> {
         N::try_from(self.integer(column)?).map_err(|_| self.bad(column))
     }
 
-    pub fn opt_count<N: TryFrom<i64>>(
-        &self,
-        column: &'static str,
-    ) -> Result<Option<N>, StoreError> {
+    pub fn opt_count<N: TryFrom<i64>>(&self, column: &'static str) -> StoreResult<Option<N>> {
         self.opt_integer(column)?
             .map(|count| N::try_from(count).map_err(|_| self.bad(column)))
             .transpose()
     }
 
-    pub fn instant(&self, column: &'static str) -> Result<Timestamp, StoreError> {
+    pub fn instant(&self, column: &'static str) -> StoreResult<Timestamp> {
         self.opt_instant(column)?.ok_or_else(|| self.bad(column))
     }
 
-    pub fn opt_instant(&self, column: &'static str) -> Result<Option<Timestamp>, StoreError> {
+    pub fn opt_instant(&self, column: &'static str) -> StoreResult<Option<Timestamp>> {
         self.opt_integer(column)?
             .map(|millis| Timestamp::from_millis(millis).ok_or_else(|| self.bad(column)))
             .transpose()
     }
 
-    pub fn amount(&self, column: &'static str, asset: Asset) -> Result<Amount, StoreError> {
+    pub fn amount(&self, column: &'static str, asset: Asset) -> StoreResult<Amount> {
         self.opt_amount(column, asset)?
             .ok_or_else(|| self.bad(column))
     }
 
-    pub fn opt_amount(
-        &self,
-        column: &'static str,
-        asset: Asset,
-    ) -> Result<Option<Amount>, StoreError> {
+    pub fn opt_amount(&self, column: &'static str, asset: Asset) -> StoreResult<Option<Amount>> {
         self.opt_integer(column)?
             .map(|units| Amount::from_units(units, asset).ok_or_else(|| self.bad(column)))
             .transpose()
@@ -181,44 +174,44 @@ impl dyn Row + '_ {
         column: &'static str,
         one: Option<A>,
         other: Option<B>,
-    ) -> Result<Option<(A, B)>, StoreError> {
+    ) -> StoreResult<Option<(A, B)>> {
         if one.is_some() == other.is_some() {
             return Ok(one.zip(other));
         }
         Err(self.bad(column))
     }
 
-    pub fn asset(&self, column: &'static str) -> Result<Asset, StoreError> {
+    pub fn asset(&self, column: &'static str) -> StoreResult<Asset> {
         self.parsed(column, Asset::parse)
     }
 
-    pub fn partner(&self) -> Result<PartnerId, StoreError> {
+    pub fn partner(&self) -> StoreResult<PartnerId> {
         self.parsed("partner_id", PartnerId::parse)
     }
 
     /// The tenant of a row of this mode.
-    pub fn tenant_in(&self, mode: Mode) -> Result<Tenant, StoreError> {
+    pub fn tenant_in(&self, mode: Mode) -> StoreResult<Tenant> {
         let partner = self.partner()?;
         Ok(Tenant { partner, mode })
     }
 
-    pub fn tenant(&self) -> Result<Tenant, StoreError> {
+    pub fn tenant(&self) -> StoreResult<Tenant> {
         Ok(Tenant {
             partner: self.partner()?,
             mode: self.mode()?,
         })
     }
 
-    pub fn mode(&self) -> Result<Mode, StoreError> {
+    pub fn mode(&self) -> StoreResult<Mode> {
         self.parsed("mode", Mode::parse)
     }
 
     /// An id without its kind and mode.
-    pub fn ulid(&self, column: &'static str) -> Result<Ulid, StoreError> {
+    pub fn ulid(&self, column: &'static str) -> StoreResult<Ulid> {
         self.some(column, self.as_id(column))
     }
 
-    pub fn id<K: IdKind>(&self, column: &'static str, mode: Mode) -> Result<Id<K>, StoreError> {
+    pub fn id<K: IdKind>(&self, column: &'static str, mode: Mode) -> StoreResult<Id<K>> {
         self.opt_id(column, mode)?.ok_or_else(|| self.bad(column))
     }
 
@@ -226,17 +219,14 @@ impl dyn Row + '_ {
         &self,
         column: &'static str,
         mode: Mode,
-    ) -> Result<Option<Id<K>>, StoreError> {
+    ) -> StoreResult<Option<Id<K>>> {
         let id = self.opt(column, self.as_id(column))?;
         Ok(id.map(|id| Id::from_parts(mode, id)))
     }
 }
 
 /// Names another table in the error of a read, because a statement can join several.
-pub(crate) fn of_table<T>(
-    table: &'static str,
-    read: Result<T, StoreError>,
-) -> Result<T, StoreError> {
+pub(crate) fn of_table<T>(table: &'static str, read: StoreResult<T>) -> StoreResult<T> {
     read.map_err(|error| match error {
         StoreError::Inconsistent { column, row, .. } => {
             StoreError::Inconsistent { table, column, row }
@@ -249,7 +239,7 @@ pub(crate) fn of_table<T>(
 ///
 /// # Errors
 /// [`StoreError::Unexpected`] if the value cannot be written as JSON.
-pub fn json(document: &impl serde::Serialize) -> Result<String, StoreError> {
+pub fn json(document: &impl serde::Serialize) -> StoreResult<String> {
     serde_json::to_string(document).map_err(StoreError::unexpected)
 }
 
@@ -329,7 +319,7 @@ mod tests {
         FakeRow(values.into_iter().collect())
     }
 
-    fn error_text<T: std::fmt::Debug>(read: Result<T, StoreError>) -> String {
+    fn error_text<T: std::fmt::Debug>(read: StoreResult<T>) -> String {
         read.unwrap_err().to_string()
     }
 

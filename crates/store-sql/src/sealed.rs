@@ -3,7 +3,7 @@
 use gate_core::customer::person_place;
 use gate_core::ports::kyc_place;
 use gate_core::rail::payout_place;
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::events::{event_place, secret_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
@@ -24,7 +24,7 @@ pub(crate) struct SealedColumn {
     /// The key of the table after mode and partner.
     key: &'static [Key],
     /// The place that the value of a row is sealed for.
-    place: fn(&Tenant, &dyn Row) -> Result<String, StoreError>,
+    place: fn(&Tenant, &dyn Row) -> StoreResult<String>,
     /// The rows after a row, in the order of their keys.
     pub(crate) page: Statement,
     /// Replaces a value that is unchanged.
@@ -135,7 +135,7 @@ pub(crate) static PUBLISHABLE: SealedColumn = sealed_column! {
 };
 
 /// The scope of a stored response.
-pub(crate) fn scope(who: &Tenant, row: &dyn Row) -> Result<Scope, StoreError> {
+pub(crate) fn scope(who: &Tenant, row: &dyn Row) -> StoreResult<Scope> {
     Ok(Scope {
         tenant: who.clone(),
         route: row.text("route")?.to_owned(),
@@ -144,7 +144,7 @@ pub(crate) fn scope(who: &Tenant, row: &dyn Row) -> Result<Scope, StoreError> {
 }
 
 impl SealedColumn {
-    pub(crate) fn value(&self, row: &dyn Row) -> Result<SealedValue, StoreError> {
+    pub(crate) fn value(&self, row: &dyn Row) -> StoreResult<SealedValue> {
         let tenant = row.tenant()?;
         let key = self.key.iter().map(|part| part.text(row));
         Ok(SealedValue {
@@ -157,7 +157,7 @@ impl SealedColumn {
         })
     }
 
-    pub(crate) fn sealed(&self, row: &dyn Row) -> Result<Option<Sealed>, StoreError> {
+    pub(crate) fn sealed(&self, row: &dyn Row) -> StoreResult<Option<Sealed>> {
         let bytes = row.opt_bytes(self.column)?;
         Ok(bytes.map(|bytes| Sealed(bytes.to_vec())))
     }
@@ -167,16 +167,13 @@ impl SealedColumn {
         &self,
         sealer: &Sealer,
         row: &dyn Row,
-    ) -> Result<Result<Vec<u8>, SealBroken>, StoreError> {
+    ) -> StoreResult<Result<Vec<u8>, SealBroken>> {
         let sealed = Sealed(row.bytes(self.column)?.to_vec());
         Ok(sealer.open(&(self.place)(&row.tenant()?, row)?, &sealed))
     }
 
     /// The key of a row; without a row, values below the keys of all rows.
-    pub(crate) fn key_values<'r>(
-        &self,
-        row: Option<&'r SealedRow>,
-    ) -> Result<Vec<Value<'r>>, StoreError> {
+    pub(crate) fn key_values<'r>(&self, row: Option<&'r SealedRow>) -> StoreResult<Vec<Value<'r>>> {
         let Some(SealedRow { tenant, key }) = row else {
             let parts = self.key.iter().map(|part| part.value(part.least()));
             let tenant = ["", ""].map(|text| Ok(Value::from(text)));
@@ -190,14 +187,14 @@ impl SealedColumn {
 }
 
 /// The sealed column of a name.
-pub(crate) fn named(name: &str) -> Result<&'static SealedColumn, StoreError> {
+pub(crate) fn named(name: &str) -> StoreResult<&'static SealedColumn> {
     let mut columns = ALL.into_iter();
     let found = columns.find(|column| column.name == name);
     found.ok_or_else(|| StoreError::unexpected(format!("no sealed column {name}")))
 }
 
 /// The number of a row's values that an older master key sealed.
-pub(crate) fn older(sealer: &Sealer, row: &dyn Row) -> Result<u64, StoreError> {
+pub(crate) fn older(sealer: &Sealer, row: &dyn Row) -> StoreResult<u64> {
     let mut older = 0;
     for column in ALL.iter().filter(|one| one.page.table == row.table()) {
         let sealed = column.sealed(row)?;
@@ -215,14 +212,14 @@ enum Key {
 }
 
 impl Key {
-    fn text(self, row: &dyn Row) -> Result<String, StoreError> {
+    fn text(self, row: &dyn Row) -> StoreResult<String> {
         match self {
             Id(column) | Text(column) => row.written(column),
             Number(column) => Ok(row.small(column)?.to_string()),
         }
     }
 
-    fn value(self, text: &str) -> Result<Value<'_>, StoreError> {
+    fn value(self, text: &str) -> StoreResult<Value<'_>> {
         Ok(match self {
             Id(_) => Value::from(Ulid::from_string(text).map_err(StoreError::unexpected)?),
             Text(_) => Value::from(text),

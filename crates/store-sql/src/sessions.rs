@@ -8,7 +8,7 @@ use gate_core::ports::{SessionFilter, SessionTx};
 use gate_core::secret::SecretHash;
 use gate_core::session::{Flow, Session, SessionId, SessionState, SessionStatus, Step, Terms};
 use gate_core::transaction::RefId;
-use kernel::{Asset, Cas, Mode, Readable, Seen, StoreError};
+use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 use ulid::Ulid;
@@ -25,7 +25,7 @@ impl SessionTx for StoreTx {
         who: &Tenant,
         session: &Session,
         kyc_package: Option<&Sealed>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let fits = session.id.mode() == who.mode && session.state == SessionState::Open;
         guard(fits, || {
             format!("sessions: {} has another mode or is not open", session.id)
@@ -55,11 +55,7 @@ impl SessionTx for StoreTx {
             .await
     }
 
-    async fn session_lock(
-        &mut self,
-        who: &Tenant,
-        id: SessionId,
-    ) -> Result<Option<Session>, StoreError> {
+    async fn session_lock(&mut self, who: &Tenant, id: SessionId) -> StoreResult<Option<Session>> {
         let found = find(self.locked(who).await?, who, id).await?;
         found.map(|row| session(&*row, who.mode)).transpose()
     }
@@ -69,7 +65,7 @@ impl SessionTx for StoreTx {
         who: &Tenant,
         id: SessionId,
         step: &Step,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         if step.state == SessionState::Open {
             return Ok(self.record_race(Cas::Lost));
         }
@@ -96,7 +92,7 @@ pub async fn get(
     reader: &mut dyn Reader,
     who: &Tenant,
     id: SessionId,
-) -> Result<Option<Seen<Session>>, StoreError> {
+) -> StoreResult<Option<Seen<Session>>> {
     let Some(row) = find(reader.connection(), who, id).await? else {
         return Ok(None);
     };
@@ -108,7 +104,7 @@ async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: SessionId,
-) -> Result<Option<Box<dyn Row>>, StoreError> {
+) -> StoreResult<Option<Box<dyn Row>>> {
     let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     connection.fetch_optional(&FIND, values).await
 }
@@ -152,7 +148,7 @@ pub async fn page(
     who: &Tenant,
     filter: &SessionFilter,
     limit: u32,
-) -> Result<Seen<Vec<Session>>, StoreError> {
+) -> StoreResult<Seen<Vec<Session>>> {
     let (before, id) = match filter.after {
         None => (i64::MAX, Ulid(u128::MAX)),
         Some(after) => match find(reader.connection(), who, after).await? {
@@ -173,7 +169,7 @@ pub async fn page(
                 .await?
         }
     };
-    let page: Result<Vec<Session>, StoreError> =
+    let page: StoreResult<Vec<Session>> =
         rows.iter().map(|row| session(&**row, who.mode)).collect();
     reader.seen(page?).await
 }
@@ -199,7 +195,7 @@ pub async fn overdue(
     reader: &mut dyn Reader,
     who: &Tenant,
     limit: u32,
-) -> Result<Vec<SessionId>, StoreError> {
+) -> StoreResult<Vec<SessionId>> {
     let now = reader.now().await?;
     let values = values![who.mode, &who.partner, now, limit];
     let rows = reader.connection().fetch_all(&OVERDUE, values).await?;
@@ -221,11 +217,11 @@ pub async fn overdue_in(
     reader: &mut dyn Reader,
     mode: Mode,
     share: &DueShare,
-) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+) -> StoreResult<Readable<(Tenant, SessionId)>> {
     due::read(reader, &OVERDUE_IN, "expires_at", (mode, share), id).await
 }
 
-fn id(row: &dyn Row, mode: Mode) -> Result<SessionId, StoreError> {
+fn id(row: &dyn Row, mode: Mode) -> StoreResult<SessionId> {
     row.id("id", mode)
 }
 
@@ -239,7 +235,7 @@ pub static OVERDUE_IN: Statement = Statement::per_engine(
     ),
 );
 
-pub(crate) fn session(row: &dyn Row, mode: Mode) -> Result<Session, StoreError> {
+pub(crate) fn session(row: &dyn Row, mode: Mode) -> StoreResult<Session> {
     Ok(Session {
         id: row.id("id", mode)?,
         terms: Terms {
@@ -263,7 +259,7 @@ pub(crate) fn session(row: &dyn Row, mode: Mode) -> Result<Session, StoreError> 
     })
 }
 
-fn state(row: &dyn Row, mode: Mode) -> Result<SessionState, StoreError> {
+fn state(row: &dyn Row, mode: Mode) -> StoreResult<SessionState> {
     let status = row.parsed("status", SessionStatus::parse)?;
     let ended = [
         row.opt_instant("completed_at")?,

@@ -5,7 +5,7 @@ use gate_core::ports::SignedQuoteTx;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::session::{Flow, SessionId};
 use gate_core::signed_quote::{Conversion, QuoteTerms, SignedQuote, SignedQuoteId, Source};
-use kernel::{Asset, Cas, Mode, Rate, Seen, StoreError, Timestamp};
+use kernel::{Asset, Cas, Mode, Rate, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Signature;
 
@@ -14,11 +14,7 @@ use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
 impl SignedQuoteTx for StoreTx {
-    async fn signed_quote_insert(
-        &mut self,
-        who: &Tenant,
-        quote: &SignedQuote,
-    ) -> Result<(), StoreError> {
+    async fn signed_quote_insert(&mut self, who: &Tenant, quote: &SignedQuote) -> StoreResult<()> {
         let of_mode = quote.id.mode() == who.mode
             && quote
                 .session
@@ -64,7 +60,7 @@ impl SignedQuoteTx for StoreTx {
         &mut self,
         who: &Tenant,
         id: SignedQuoteId,
-    ) -> Result<Option<SignedQuote>, StoreError> {
+    ) -> StoreResult<Option<SignedQuote>> {
         find(self.locked(who).await?, who, id).await
     }
 
@@ -73,7 +69,7 @@ impl SignedQuoteTx for StoreTx {
         who: &Tenant,
         session: SessionId,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let values = values![who.mode, &who.partner, session.in_mode(who.mode), now];
         self.insert_around("signed_quote.supersede", who, &SUPERSEDE, values)
             .await
@@ -84,7 +80,7 @@ impl SignedQuoteTx for StoreTx {
         who: &Tenant,
         id: SignedQuoteId,
         now: Timestamp,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let values = values![who.mode, &who.partner, id.in_mode(who.mode), now];
         self.swap_around("signed_quote.consume", who, &CONSUME, values)
             .await
@@ -95,7 +91,7 @@ pub async fn get(
     reader: &mut dyn Reader,
     who: &Tenant,
     id: SignedQuoteId,
-) -> Result<Option<Seen<SignedQuote>>, StoreError> {
+) -> StoreResult<Option<Seen<SignedQuote>>> {
     match find(reader.connection(), who, id).await? {
         Some(quote) => reader.seen(quote).await.map(Some),
         None => Ok(None),
@@ -106,7 +102,7 @@ async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: SignedQuoteId,
-) -> Result<Option<SignedQuote>, StoreError> {
+) -> StoreResult<Option<SignedQuote>> {
     let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| quote(&*row, who.mode)).transpose()
@@ -120,7 +116,7 @@ pub static FIND: Statement = Statement::new(
      FROM signed_quotes WHERE mode = $1 AND partner_id = $2 AND id = $3",
 );
 
-pub(crate) fn quote(row: &dyn Row, mode: Mode) -> Result<SignedQuote, StoreError> {
+pub(crate) fn quote(row: &dyn Row, mode: Mode) -> StoreResult<SignedQuote> {
     Ok(SignedQuote {
         id: row.id("id", mode)?,
         terms: terms(row)?,
@@ -134,7 +130,7 @@ pub(crate) fn quote(row: &dyn Row, mode: Mode) -> Result<SignedQuote, StoreError
 }
 
 /// The terms of a quote, from a row that has them among its columns.
-pub(crate) fn terms(row: &dyn Row) -> Result<QuoteTerms, StoreError> {
+pub(crate) fn terms(row: &dyn Row) -> StoreResult<QuoteTerms> {
     let currency = row.parsed("currency", Asset::fiat)?;
     let scale = u8::try_from(row.small("asset_scale")?).map_err(|_| row.bad("asset_scale"))?;
     let asset = row.parsed("asset", |symbol| Asset::listed(symbol, scale))?;
@@ -152,7 +148,7 @@ pub(crate) fn terms(row: &dyn Row) -> Result<QuoteTerms, StoreError> {
     })
 }
 
-fn conversion(row: &dyn Row) -> Result<Conversion, StoreError> {
+fn conversion(row: &dyn Row) -> StoreResult<Conversion> {
     let method = || row.text("payment_method").map(str::to_owned);
     Ok(match row.parsed("side", Flow::parse)? {
         Flow::OnRamp => Conversion::Purchase {

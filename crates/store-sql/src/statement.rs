@@ -1,6 +1,6 @@
 //! A statement: its static text for each engine, and the number of its parameters.
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 
 use crate::Value;
 
@@ -78,7 +78,7 @@ impl Statement {
     ///
     /// # Errors
     /// [`StoreError::Unexpected`] with the table, both numbers and the text.
-    pub fn check(&self, values: &[Value<'_>]) -> Result<(), StoreError> {
+    pub fn check(&self, values: &[Value<'_>]) -> StoreResult<()> {
         if values.len() == self.parameters {
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreResult, Timestamp};
 use partner_core::ports::UnitOfWork as _;
 use partner_core::{PartnerId, Tenant};
 use pools_core::engine::EngineName;
@@ -15,7 +15,7 @@ pub async fn held_elsewhere(
     reader: &mut dyn Reader,
     mode: Mode,
     engine: &EngineName,
-) -> Result<Vec<(EngineName, u64)>, StoreError> {
+) -> StoreResult<Vec<(EngineName, u64)>> {
     let values = values![mode, engine.as_str()];
     let rows = reader.connection().fetch_all(&ELSEWHERE, values).await?;
     rows.iter().map(|row| held(&**row)).collect()
@@ -57,7 +57,7 @@ pub async fn returnable_elsewhere(
     mode: Mode,
     engine: &EngineName,
     slice: u32,
-) -> Result<Vec<(Option<EngineName>, u64)>, StoreError> {
+) -> StoreResult<Vec<(Option<EngineName>, u64)>> {
     let since = store.now().await?.minus(RETURN_WINDOW);
     let mut found = BTreeMap::new();
     let mut last = None;
@@ -83,7 +83,7 @@ async fn partner_after(
     store: &impl ReadStore,
     mode: Mode,
     last: Option<&PartnerId>,
-) -> Result<Option<PartnerId>, StoreError> {
+) -> StoreResult<Option<PartnerId>> {
     let mut reader = store.reader().await?;
     let values = values![mode, last.map_or("", PartnerId::as_str)];
     let row = reader.connection().fetch_optional(&NEXT_PARTNER, values);
@@ -101,7 +101,7 @@ async fn slice_end(
     who: &Tenant,
     after: Timestamp,
     slice: u32,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> StoreResult<Option<Timestamp>> {
     let values = values![who.mode, &who.partner, after, slice.saturating_sub(1)];
     let row = connection.fetch_optional(&SLICE_END, values).await?;
     row.map(|row| row.instant("settled_at")).transpose()
@@ -114,7 +114,7 @@ async fn count(
     engine: &EngineName,
     (after, end): (Timestamp, Option<Timestamp>),
     found: &mut BTreeMap<Option<EngineName>, u64>,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let end = end.map_or(i64::MAX, Timestamp::millis);
     let values = values![who.mode, &who.partner, after, end, engine.as_str()];
     for row in connection.fetch_all(&SETTLED_ELSEWHERE, values).await? {
@@ -163,11 +163,7 @@ pub static SETTLED_ELSEWHERE: Statement = Statement::per_engine(
 );
 
 /// Names the engine in the open trades that name none, commits, and returns their number.
-pub async fn claim(
-    mut tx: Box<StoreTx>,
-    mode: Mode,
-    engine: &EngineName,
-) -> Result<u64, StoreError> {
+pub async fn claim(mut tx: Box<StoreTx>, mode: Mode, engine: &EngineName) -> StoreResult<u64> {
     let values = values![mode, engine.as_str()];
     let claimed = tx.connection().execute(&CLAIM, values).await?;
     tx.commit().await?;

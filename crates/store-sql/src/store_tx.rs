@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use gate_core::profile::GateProfile;
 use instruments::failpoint::around;
-use kernel::{Cas, StoreError, Timestamp};
+use kernel::{Cas, StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, UnitOfWork};
@@ -25,7 +25,7 @@ impl StoreTx {
     }
 
     /// See [`EngineTx::locked`].
-    pub(crate) async fn locked(&mut self, who: &Tenant) -> Result<&mut dyn Connection, StoreError> {
+    pub(crate) async fn locked(&mut self, who: &Tenant) -> StoreResult<&mut dyn Connection> {
         self.engine.locked(who).await
     }
 
@@ -44,7 +44,7 @@ impl StoreTx {
     pub(crate) async fn reconfiguring_partner(
         &mut self,
         who: &Tenant,
-    ) -> Result<&mut dyn Connection, StoreError> {
+    ) -> StoreResult<&mut dyn Connection> {
         self.engine.effects().reconfigured = true;
         self.engine.lock_known(who).await?;
         Ok(self.engine.connection())
@@ -57,7 +57,7 @@ impl StoreTx {
         who: &Tenant,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let writing = self.locked(who).await?.execute(statement, values);
         around(step, writing).await.map(drop)
     }
@@ -69,7 +69,7 @@ impl StoreTx {
         who: &Tenant,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let writing = self.locked(who).await?.execute(statement, values);
         let written = around(step, writing).await?;
         Ok(self.record_race(Cas::from_rows(written)?))
@@ -85,7 +85,7 @@ impl StoreTx {
 }
 
 /// Refuses a write that breaks a rule of its entity.
-pub(crate) fn guard(fits: bool, breach: impl FnOnce() -> String) -> Result<(), StoreError> {
+pub(crate) fn guard(fits: bool, breach: impl FnOnce() -> String) -> StoreResult<()> {
     if fits {
         return Ok(());
     }
@@ -93,7 +93,7 @@ pub(crate) fn guard(fits: bool, breach: impl FnOnce() -> String) -> Result<(), S
 }
 
 /// Refuses a write that changed an unexpected number of rows.
-pub fn exactly(table: &'static str, expected: usize, written: u64) -> Result<(), StoreError> {
+pub fn exactly(table: &'static str, expected: usize, written: u64) -> StoreResult<()> {
     if usize::try_from(written) == Ok(expected) {
         return Ok(());
     }
@@ -109,11 +109,11 @@ pub fn rows(table: &'static str, expected: usize, written: u64) -> StoreError {
 
 #[async_trait]
 impl UnitOfWork for StoreTx {
-    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+    async fn now(&mut self) -> StoreResult<Timestamp> {
         self.engine.now().await
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+    async fn commit(self: Box<Self>) -> StoreResult<()> {
         self.engine.commit().await
     }
 }
@@ -124,7 +124,7 @@ impl AccessTx<GateProfile> for StoreTx {
         &mut self,
         who: &Tenant,
         key: KeyId,
-    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
+    ) -> StoreResult<Option<Arc<GateAccess>>> {
         self.engine.access_get(who, key).await
     }
 }

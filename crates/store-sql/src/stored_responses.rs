@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Seen, StoreError, Timestamp};
+use kernel::{Cas, Seen, StoreResult, Timestamp};
 use partner_core::idempotency::{Fingerprint, Scope};
 use partner_core::ports::ResponseTx;
 use partner_core::sealing::Sealed;
@@ -13,7 +13,7 @@ use crate::{Connection, Reader, Row, Statement, StoreTx, idempotency, values};
 
 #[async_trait]
 impl ResponseTx for StoreTx {
-    async fn response_lock(&mut self, scope: &Scope) -> Result<Option<StoredResponse>, StoreError> {
+    async fn response_lock(&mut self, scope: &Scope) -> StoreResult<Option<StoredResponse>> {
         let ttl = self.engine.idempotency_ttl();
         find(self.locked(&scope.tenant).await?, scope, ttl).await
     }
@@ -23,7 +23,7 @@ impl ResponseTx for StoreTx {
         scope: &Scope,
         response: &StoredResponse,
         expired: Option<Timestamp>,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let who = &scope.tenant;
         let values = values![
             who.mode,
@@ -45,7 +45,7 @@ pub async fn get(
     reader: &mut dyn Reader,
     scope: &Scope,
     ttl: Duration,
-) -> Result<Seen<Option<StoredResponse>>, StoreError> {
+) -> StoreResult<Seen<Option<StoredResponse>>> {
     let response = find(reader.connection(), scope, ttl).await?;
     reader.seen(response).await
 }
@@ -54,7 +54,7 @@ async fn find(
     connection: &mut dyn Connection,
     scope: &Scope,
     ttl: Duration,
-) -> Result<Option<StoredResponse>, StoreError> {
+) -> StoreResult<Option<StoredResponse>> {
     let (who, key) = (&scope.tenant, scope.key.as_str());
     let values = values![who.mode, &who.partner, &scope.route, key];
     let row = connection.fetch_optional(&FIND, values).await?;
@@ -67,7 +67,7 @@ pub static FIND: Statement = Statement::new(
      FROM answers WHERE mode = $1 AND partner_id = $2 AND route = $3 AND key = $4",
 );
 
-fn response(row: &dyn Row, ttl: Duration) -> Result<StoredResponse, StoreError> {
+fn response(row: &dyn Row, ttl: Duration) -> StoreResult<StoredResponse> {
     Ok(StoredResponse {
         fingerprint: Fingerprint(row.digest("fingerprint")?),
         sealed: Sealed(row.bytes("answer")?.to_vec()),

@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use gate_core::ports::TallyTx;
 use gate_core::quota::{Month, Tally};
-use kernel::{Cas, Seen, StoreError};
+use kernel::{Cas, Seen, StoreError, StoreResult};
 use partner_core::Tenant;
 
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
 #[async_trait]
 impl TallyTx for StoreTx {
-    async fn tally_lock(&mut self, who: &Tenant) -> Result<Option<Tally>, StoreError> {
+    async fn tally_lock(&mut self, who: &Tenant) -> StoreResult<Option<Tally>> {
         find(self.locked(who).await?, who).await
     }
 
@@ -19,7 +19,7 @@ impl TallyTx for StoreTx {
         who: &Tenant,
         before: Option<&Tally>,
         after: &Tally,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let count = |tally: &Tally| i64::try_from(tally.created).map_err(StoreError::unexpected);
         let (month, month_before) = (
             after.month.to_string(),
@@ -37,12 +37,12 @@ impl TallyTx for StoreTx {
     }
 }
 
-pub async fn get(reader: &mut dyn Reader, who: &Tenant) -> Result<Seen<Option<Tally>>, StoreError> {
+pub async fn get(reader: &mut dyn Reader, who: &Tenant) -> StoreResult<Seen<Option<Tally>>> {
     let tally = find(reader.connection(), who).await?;
     reader.seen(tally).await
 }
 
-async fn find(connection: &mut dyn Connection, who: &Tenant) -> Result<Option<Tally>, StoreError> {
+async fn find(connection: &mut dyn Connection, who: &Tenant) -> StoreResult<Option<Tally>> {
     let values = values![who.mode, &who.partner];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| tally(&*row)).transpose()
@@ -53,7 +53,7 @@ static FIND: Statement = Statement::new(
     "SELECT partner_id, month, created FROM session_tallies WHERE mode = $1 AND partner_id = $2",
 );
 
-pub(crate) fn tally(row: &dyn Row) -> Result<Tally, StoreError> {
+pub(crate) fn tally(row: &dyn Row) -> StoreResult<Tally> {
     Ok(Tally {
         month: row.parsed("month", Month::parse)?,
         created: row.count("created")?,

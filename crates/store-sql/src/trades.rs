@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use instruments::failpoint::around;
-use kernel::{Cas, Mid, Mode, Seen, StoreError, Timestamp};
+use kernel::{Cas, Mid, Mode, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
 use pools_core::engine::EngineName;
 use pools_core::ports::{TradeFilter, TradeTx};
@@ -15,7 +15,7 @@ use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, quotes, values};
 
 #[async_trait]
 impl TradeTx for StoreTx {
-    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>> {
         find(self.locked(who).await?, who, id).await
     }
 
@@ -25,7 +25,7 @@ impl TradeTx for StoreTx {
         id: TradeId,
         attempt: u32,
         lease: Lease,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let id = id.in_mode(who.mode);
         let token = lease.token.cast_signed();
         let values = values![who.mode, &who.partner, id, attempt, token, lease.until];
@@ -33,24 +33,14 @@ impl TradeTx for StoreTx {
         Ok(self.record_race(Cas::from_rows(written)?))
     }
 
-    async fn trade_unclaim(
-        &mut self,
-        who: &Tenant,
-        id: TradeId,
-        token: u64,
-    ) -> Result<Cas, StoreError> {
+    async fn trade_unclaim(&mut self, who: &Tenant, id: TradeId, token: u64) -> StoreResult<Cas> {
         let id = id.in_mode(who.mode);
         let values = values![who.mode, &who.partner, id, token.cast_signed()];
         let written = self.locked(who).await?.execute(&UNCLAIM, values).await?;
         Ok(self.record_race(Cas::from_rows(written)?))
     }
 
-    async fn trade_rest(
-        &mut self,
-        who: &Tenant,
-        id: TradeId,
-        lease: Lease,
-    ) -> Result<Cas, StoreError> {
+    async fn trade_rest(&mut self, who: &Tenant, id: TradeId, lease: Lease) -> StoreResult<Cas> {
         let id = id.in_mode(who.mode);
         let token = lease.token.cast_signed();
         let values = values![who.mode, &who.partner, id, token, lease.until];
@@ -64,7 +54,7 @@ impl TradeTx for StoreTx {
         before: &Trade,
         steps: &[Step],
         token: u64,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let (Some(id), Some(last)) = (before.id.in_mode(who.mode), steps.last()) else {
             return Ok(Cas::Lost);
         };
@@ -120,7 +110,7 @@ async fn apply(
     before: &Trade,
     last: &Step,
     token: u64,
-) -> Result<Cas, StoreError> {
+) -> StoreResult<Cas> {
     let settlement = last.state.settlement();
     let rate = settlement.and_then(|settlement| settlement.rate);
     let rate = rate.map(|rate| rate.to_string());
@@ -155,7 +145,7 @@ pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     id: TradeId,
-) -> Result<Option<Trade>, StoreError> {
+) -> StoreResult<Option<Trade>> {
     let values = values![who.mode, &who.partner, id.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| trade(&*row, who.mode)).transpose()
@@ -196,7 +186,7 @@ pub async fn get_by_quote(
     reader: &mut dyn Reader,
     who: &Tenant,
     quote: QuoteId,
-) -> Result<Option<Seen<Trade>>, StoreError> {
+) -> StoreResult<Option<Seen<Trade>>> {
     let values = values![who.mode, &who.partner, quote.in_mode(who.mode)];
     let connection = reader.connection();
     let Some(row) = connection.fetch_optional(&FIND_BY_QUOTE, values).await? else {
@@ -220,7 +210,7 @@ pub async fn page(
     who: &Tenant,
     filter: &TradeFilter,
     limit: u32,
-) -> Result<Vec<Trade>, StoreError> {
+) -> StoreResult<Vec<Trade>> {
     let Some((before, id)) = upper_bound(connection, who, filter).await? else {
         return Ok(Vec::new());
     };
@@ -257,7 +247,7 @@ async fn upper_bound(
     connection: &mut dyn Connection,
     who: &Tenant,
     filter: &TradeFilter,
-) -> Result<Option<(i64, Ulid)>, StoreError> {
+) -> StoreResult<Option<(i64, Ulid)>> {
     let latest = filter
         .created_before
         .map_or(i64::MAX, |before| before.millis().saturating_add(1));
@@ -303,7 +293,7 @@ pub static PAGE_OF_SIDE_AND_STATUS: Statement = Statement::per_engine(
     },
 );
 
-pub fn trade(row: &dyn Row, mode: Mode) -> Result<Trade, StoreError> {
+pub fn trade(row: &dyn Row, mode: Mode) -> StoreResult<Trade> {
     let terms = quotes::terms(row)?;
     let reserved = match terms.side {
         Side::OnRamp => row.opt_amount("reserved", terms.pool.fiat())?,
@@ -328,14 +318,14 @@ pub fn trade(row: &dyn Row, mode: Mode) -> Result<Trade, StoreError> {
 }
 
 /// How many trades an engine holds.
-pub fn held(row: &dyn Row) -> Result<(EngineName, u64), StoreError> {
+pub fn held(row: &dyn Row) -> StoreResult<(EngineName, u64)> {
     Ok((
         row.parsed("engine", EngineName::parse)?,
         row.count("trades")?,
     ))
 }
 
-fn state(row: &dyn Row) -> Result<TradeState, StoreError> {
+fn state(row: &dyn Row) -> StoreResult<TradeState> {
     let status = row.parsed("status", TradeStatus::parse)?;
     let rate = row.opt_parsed("fill_rate", Mid::parse)?;
     let settlement = match (row.opt_instant("settled_at")?, row.opt_string("fill")?) {
@@ -361,7 +351,7 @@ fn state(row: &dyn Row) -> Result<TradeState, StoreError> {
     }
 }
 
-fn lease(row: &dyn Row) -> Result<Option<Lease>, StoreError> {
+fn lease(row: &dyn Row) -> StoreResult<Option<Lease>> {
     let token = row.opt_integer("lease_token")?;
     let until = row.opt_instant("lease_until")?;
     let lease = row.pair("lease_until", token.map(i64::cast_unsigned), until)?;

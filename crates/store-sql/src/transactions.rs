@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use gate_core::ports::{TransactionFilter, TransactionTx};
 use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode, StoreResult};
 use partner_core::Tenant;
 use ulid::Ulid;
 
@@ -17,7 +17,7 @@ impl TransactionTx for StoreTx {
         &mut self,
         who: &Tenant,
         transaction: &Transaction,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         guard(transaction.refid.in_mode(who.mode).is_some(), || {
             format!("transactions: {} has another mode", transaction.refid)
         })?;
@@ -49,7 +49,7 @@ impl TransactionTx for StoreTx {
         who: &Tenant,
         refid: RefId,
         state: TransactionState,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let id = refid.id().in_mode(who.mode);
         let (status, completed) = (state.status().as_str(), state.completed_at());
         let values = values![who.mode, &who.partner, id, status, completed];
@@ -61,7 +61,7 @@ pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     refid: RefId,
-) -> Result<Option<Transaction>, StoreError> {
+) -> StoreResult<Option<Transaction>> {
     let values = values![who.mode, &who.partner, refid.id().in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| transaction(&*row, who.mode)).transpose()
@@ -91,7 +91,7 @@ pub async fn page(
     who: &Tenant,
     filter: &TransactionFilter,
     limit: u32,
-) -> Result<Vec<Transaction>, StoreError> {
+) -> StoreResult<Vec<Transaction>> {
     let connection = reader.connection();
     let (before, id) = match filter.after {
         None => (i64::MAX, Ulid(u128::MAX)),
@@ -143,7 +143,7 @@ pub static PAGE_OF_SESSION: Statement = Statement::new(
     page!(" AND (CAST($6 AS text) IS NULL OR status = $6) AND session_id = $7"),
 );
 
-pub(crate) fn transaction(row: &dyn Row, mode: Mode) -> Result<Transaction, StoreError> {
+pub(crate) fn transaction(row: &dyn Row, mode: Mode) -> StoreResult<Transaction> {
     let status = row.parsed("status", TransactionStatus::parse)?;
     let state = TransactionState::stored(status, row.opt_instant("completed_at")?);
     Ok(Transaction {

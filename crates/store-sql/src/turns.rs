@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use partner_core::Tenant;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -51,7 +51,7 @@ impl Turns {
     }
 
     /// A turn. Waits until the partner has a free turn.
-    pub async fn take(&self, who: &Tenant) -> Result<OwnedSemaphorePermit, StoreError> {
+    pub async fn take(&self, who: &Tenant) -> StoreResult<OwnedSemaphorePermit> {
         let turn = timeout(self.wait, self.of(who).acquire_owned()).await;
         match turn {
             Ok(Ok(turn)) => Ok(turn),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::Tenant;
 use pools_core::ports::{VelocityRange, VelocityTx};
 use pools_core::velocity::{TradesRead, Velocity};
@@ -12,7 +12,7 @@ use crate::{Connection, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl VelocityTx for StoreTx {
-    async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError> {
+    async fn velocity_lock(&mut self, who: &Tenant) -> StoreResult<Option<Velocity>> {
         let values = values![who.mode, &who.partner];
         let row = self
             .locked(who)
@@ -22,7 +22,7 @@ impl VelocityTx for StoreTx {
         row.map(|row| velocity_of(&*row)).transpose()
     }
 
-    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError> {
+    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> StoreResult<()> {
         let total = velocity.total.to_string();
         let values = values![who.mode, &who.partner, &total, velocity.floor];
         let connection = self.locked(who).await?;
@@ -34,7 +34,7 @@ impl VelocityTx for StoreTx {
         who: &Tenant,
         range: VelocityRange,
         limit: u32,
-    ) -> Result<TradesRead, StoreError> {
+    ) -> StoreResult<TradesRead> {
         let statement = if range.newest_first { &NEWEST } else { &OLDEST };
         let offset = limit.saturating_sub(1);
         let values = values![who.mode, &who.partner, range.after, range.up_to, offset];
@@ -87,14 +87,14 @@ pub static NEWEST: Statement = Statement::new(
 );
 
 /// A total, or `None` if the statement's outer join found none.
-pub fn opt_velocity(row: &dyn Row) -> Result<Option<Velocity>, StoreError> {
+pub fn opt_velocity(row: &dyn Row) -> StoreResult<Option<Velocity>> {
     if row.opt_text("total")?.is_none() {
         return Ok(None);
     }
     velocity_of(row).map(Some)
 }
 
-pub fn velocity_of(row: &dyn Row) -> Result<Velocity, StoreError> {
+pub fn velocity_of(row: &dyn Row) -> StoreResult<Velocity> {
     Ok(Velocity {
         total: row.parsed("total", |text| text.parse().ok())?,
         floor: row.instant("floor")?,
@@ -102,10 +102,7 @@ pub fn velocity_of(row: &dyn Row) -> Result<Velocity, StoreError> {
 }
 
 /// Stores the service's window with the instant of the newest trade, unless the window is stored already.
-pub async fn put_window(
-    connection: &mut dyn Connection,
-    window: Duration,
-) -> Result<(), StoreError> {
+pub async fn put_window(connection: &mut dyn Connection, window: Duration) -> StoreResult<()> {
     let millis = i64::try_from(window.as_millis()).unwrap_or(i64::MAX);
     let values = values![millis];
     connection.execute(&PUT_WINDOW, values).await.map(drop)

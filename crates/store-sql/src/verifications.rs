@@ -6,7 +6,7 @@ use gate_core::ports::VerificationTx;
 use gate_core::rail::PollLease;
 use gate_core::session::SessionId;
 use gate_core::verification::{Verification, VerificationState, VerificationStatus};
-use kernel::{Cas, Mode, Readable, StoreError};
+use kernel::{Cas, Mode, Readable, StoreResult};
 use partner_core::Tenant;
 
 use crate::due::{self, due_of_each_partner};
@@ -19,7 +19,7 @@ impl VerificationTx for StoreTx {
         &mut self,
         who: &Tenant,
         verification: &Verification,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let fits = verification.id.mode() == who.mode && verification.state.ended_at().is_none();
         guard(fits, || {
             let id = verification.id;
@@ -46,7 +46,7 @@ impl VerificationTx for StoreTx {
         &mut self,
         who: &Tenant,
         session: SessionId,
-    ) -> Result<Option<Verification>, StoreError> {
+    ) -> StoreResult<Option<Verification>> {
         find(self.locked(who).await?, who, session).await
     }
 
@@ -55,7 +55,7 @@ impl VerificationTx for StoreTx {
         who: &Tenant,
         before: &PollLease,
         after: &Verification,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let values = values![
             who.mode,
             &who.partner,
@@ -79,7 +79,7 @@ pub async fn find(
     connection: &mut dyn Connection,
     who: &Tenant,
     session: SessionId,
-) -> Result<Option<Verification>, StoreError> {
+) -> StoreResult<Option<Verification>> {
     let values = values![who.mode, &who.partner, session.in_mode(who.mode)];
     let row = connection.fetch_optional(&FIND, values).await?;
     row.map(|row| verification(&*row, who.mode)).transpose()
@@ -96,11 +96,11 @@ pub async fn due(
     reader: &mut dyn Reader,
     mode: Mode,
     share: &DueShare,
-) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+) -> StoreResult<Readable<(Tenant, SessionId)>> {
     due::read(reader, &DUE, "ask_at", (mode, share), session).await
 }
 
-fn session(row: &dyn Row, mode: Mode) -> Result<SessionId, StoreError> {
+fn session(row: &dyn Row, mode: Mode) -> StoreResult<SessionId> {
     row.id("session_id", mode)
 }
 
@@ -111,7 +111,7 @@ pub static DUE: Statement = Statement::per_engine(
     ),
 );
 
-pub(crate) fn verification(row: &dyn Row, mode: Mode) -> Result<Verification, StoreError> {
+pub(crate) fn verification(row: &dyn Row, mode: Mode) -> StoreResult<Verification> {
     let state = VerificationState::stored(
         row.parsed("status", VerificationStatus::parse)?,
         row.opt_instant("ended_at")?,

@@ -15,7 +15,7 @@ mod velocity;
 mod walked;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::audit::Breaches;
 use partner_core::ports::{AuditProgress, AuditReport, AuditStep};
 use partner_core::sealing::Sealer;
@@ -50,11 +50,7 @@ pub enum SchemaCheck {
 /// The snapshot that an audit reads.
 #[async_trait]
 pub trait AuditSnapshot: Snapshot {
-    async fn check(
-        &mut self,
-        check: SchemaCheck,
-        report: ReportBreach<'_>,
-    ) -> Result<(), StoreError>;
+    async fn check(&mut self, check: SchemaCheck, report: ReportBreach<'_>) -> StoreResult<()>;
 }
 
 /// Every statement that may find rows. Plan tests explain them.
@@ -71,7 +67,7 @@ pub async fn audit(
     is_well_formed: ResponseCheck,
     progress: &AuditProgress<'_>,
     now: Timestamp,
-) -> Result<AuditReport, StoreError> {
+) -> StoreResult<AuditReport> {
     let mut work = Work {
         snapshot,
         sealer,
@@ -99,7 +95,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    async fn run(&mut self) -> Result<(), StoreError> {
+    async fn run(&mut self) -> StoreResult<()> {
         for (figure, statement) in &FIGURES {
             let connection = self.snapshot.connection();
             let rows = connection
@@ -125,7 +121,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    async fn schema(&mut self, name: &'static str, check: SchemaCheck) -> Result<(), StoreError> {
+    async fn schema(&mut self, name: &'static str, check: SchemaCheck) -> StoreResult<()> {
         let mut breaches = Breaches::default();
         let mut walk = self.walking(name);
         let mut report = |text| {
@@ -137,7 +133,7 @@ impl<'a> Work<'a> {
         Ok(())
     }
 
-    async fn breaches(&mut self, invariant: &'static Invariant) -> Result<(), StoreError> {
+    async fn breaches(&mut self, invariant: &'static Invariant) -> StoreResult<()> {
         self.check(invariant.name, invariant.breaches, |row, breaches| {
             let text = invariant.text(row)?;
             breaches.add(|| text);
@@ -151,8 +147,8 @@ impl<'a> Work<'a> {
         &mut self,
         invariant: &'static str,
         statement: &'static Statement,
-        mut visit: impl FnMut(&dyn Row, &mut Breaches) -> Result<(), StoreError> + Send,
-    ) -> Result<(), StoreError> {
+        mut visit: impl FnMut(&dyn Row, &mut Breaches) -> StoreResult<()> + Send,
+    ) -> StoreResult<()> {
         let mut breaches = Breaches::default();
         self.each(invariant, statement, |row| visit(row, &mut breaches))
             .await?;
@@ -165,8 +161,8 @@ impl<'a> Work<'a> {
         &mut self,
         invariant: &'static str,
         statement: &'static Statement,
-        mut visit: impl FnMut(&dyn Row) -> Result<(), StoreError> + Send,
-    ) -> Result<(), StoreError> {
+        mut visit: impl FnMut(&dyn Row) -> StoreResult<()> + Send,
+    ) -> StoreResult<()> {
         let mut walk = self.walking(invariant);
         let mut visit = |row: &dyn Row| {
             visit(row)?;
@@ -216,7 +212,7 @@ impl Walking<'_> {
 }
 
 /// A row's name in breaches: mode, partner, entity and id.
-fn named(row: &dyn Row, entity: &str) -> Result<String, StoreError> {
+fn named(row: &dyn Row, entity: &str) -> StoreResult<String> {
     let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
     Ok(format!("{mode}/{partner} {entity} {}", row.written("id")?))
 }

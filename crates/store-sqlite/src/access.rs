@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::key::KeyId;
 use partner_core::{Access, PartnerId, Tenant};
 use sqlx::SqliteConnection;
@@ -21,7 +21,7 @@ impl SqliteStore {
         &self,
         who: &Tenant,
         id: KeyId,
-    ) -> Result<Vec<Arc<Access<P>>>, StoreError> {
+    ) -> StoreResult<Vec<Arc<Access<P>>>> {
         let mut conn = self.inner.reader().await?;
         read(&mut conn, who.mode, &[key(id)]).await
     }
@@ -34,7 +34,7 @@ impl Inner {
         conn: &mut SqliteConnection,
         mode: Mode,
         wanted: &BTreeSet<KeyId>,
-    ) -> Result<BTreeMap<KeyId, Arc<Access<P>>>, StoreError> {
+    ) -> StoreResult<BTreeMap<KeyId, Arc<Access<P>>>> {
         let now = self.clock.elapsed();
         let version = config::version(&mut Link(&mut *conn)).await?;
         let cache = P::cache(&self.access);
@@ -61,7 +61,7 @@ async fn read<P: StoredProfile>(
     conn: &mut SqliteConnection,
     mode: Mode,
     ids: &[String],
-) -> Result<Vec<Arc<Access<P>>>, StoreError> {
+) -> StoreResult<Vec<Arc<Access<P>>>> {
     let rows = sqlx::query(P::BY_IDS.sqlite)
         .bind(mode.as_str())
         .bind(json(&ids)?)

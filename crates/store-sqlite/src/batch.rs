@@ -9,7 +9,7 @@ pub(crate) mod write;
 use async_trait::async_trait;
 use instruments::failpoint::around;
 use instruments::store::Transaction as Measured;
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreError, StoreResult, Timestamp};
 use pools_core::batch::{Decision, TransactCommand, decide_batch};
 use pools_core::ports::{NewQuote, QuoteStore, TransactStore};
 use pools_core::quote::Quote;
@@ -18,7 +18,7 @@ use crate::{SqliteStore, clock, errors, quotes};
 
 #[async_trait]
 impl QuoteStore for SqliteStore {
-    async fn quotes_open(&self, batch: &[NewQuote]) -> Result<Vec<Quote>, StoreError> {
+    async fn quotes_open(&self, batch: &[NewQuote]) -> StoreResult<Vec<Quote>> {
         let mut tx = self.inner.write().await?;
         let measured = Measured::begin("quotes_open");
         let now = self.inner.clock.locked(&mut tx).await?;
@@ -34,7 +34,7 @@ impl QuoteStore for SqliteStore {
 
 #[async_trait]
 impl TransactStore for SqliteStore {
-    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
+    async fn transact(&self, batch: &[TransactCommand]) -> StoreResult<Vec<Decision>> {
         let Some(mode) = TransactCommand::mode_of(batch)? else {
             return Ok(Vec::new());
         };

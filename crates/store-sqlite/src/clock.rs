@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use kernel::{Clock, StoreError, Timestamp};
+use kernel::{Clock, StoreError, StoreResult, Timestamp};
 use partner_core::clock::{ClockJump, ClockWatch};
 use pools_core::ports::CLOCK_TOLERANCE;
 use sqlx::SqliteConnection;
@@ -29,7 +29,7 @@ impl StoreClock {
     pub(crate) async fn start(
         process: Arc<dyn Clock>,
         conn: &mut SqliteConnection,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let noted = jumps::read(&mut Link(&mut *conn)).await?;
         let watch = ClockWatch::start(process.now(), process.elapsed(), noted.jump);
         Ok(Self {
@@ -40,22 +40,19 @@ impl StoreClock {
     }
 
     /// The instant of a write transaction. The transaction holds the write lock, so no process has stored a later instant.
-    pub(crate) async fn locked(
-        &self,
-        conn: &mut SqliteConnection,
-    ) -> Result<Timestamp, StoreError> {
+    pub(crate) async fn locked(&self, conn: &mut SqliteConnection) -> StoreResult<Timestamp> {
         self.last.fetch_max(stored(conn).await?, Ordering::AcqRel);
         self.resolve()
     }
 
     /// The instant of a transaction that holds the write lock and dates no row.
-    pub(crate) async fn seen(&self, conn: &mut SqliteConnection) -> Result<Timestamp, StoreError> {
+    pub(crate) async fn seen(&self, conn: &mut SqliteConnection) -> StoreResult<Timestamp> {
         self.last.fetch_max(stored(conn).await?, Ordering::AcqRel);
         Ok(self.now())
     }
 
     /// The instant of a write.
-    pub(crate) fn resolve(&self) -> Result<Timestamp, StoreError> {
+    pub(crate) fn resolve(&self) -> StoreResult<Timestamp> {
         let process = self.process.now();
         self.check(process).map_err(|jump| refused(&jump))?;
         Ok(self.take(process))
@@ -100,7 +97,7 @@ impl StoreClock {
     }
 
     /// Refuses to trade while this clock is ahead of the process's by more than the tolerance and so does not advance.
-    pub(crate) fn check_moving(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_moving(&self) -> StoreResult<()> {
         let ahead = self.ahead();
         if ahead <= CLOCK_TOLERANCE {
             return Ok(());
@@ -128,7 +125,7 @@ pub(crate) fn refused(jump: &ClockJump) -> StoreError {
     ))
 }
 
-async fn stored(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
+async fn stored(conn: &mut SqliteConnection) -> StoreResult<i64> {
     sqlx::query_scalar("SELECT at FROM clock WHERE id = 1")
         .fetch_one(conn)
         .await
@@ -136,7 +133,7 @@ async fn stored(conn: &mut SqliteConnection) -> Result<i64, StoreError> {
 }
 
 /// Stores the instant of a transaction together with its writes.
-pub(crate) async fn put(conn: &mut SqliteConnection, at: Timestamp) -> Result<(), StoreError> {
+pub(crate) async fn put(conn: &mut SqliteConnection, at: Timestamp) -> StoreResult<()> {
     sqlx::query("UPDATE clock SET at = ?1 WHERE id = 1 AND at < ?1")
         .bind(at.millis())
         .execute(conn)

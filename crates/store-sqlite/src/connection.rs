@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::TryStreamExt as _;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::Tenant;
 use sqlx::Transaction;
 use sqlx::pool::PoolConnection;
@@ -32,7 +32,7 @@ where
         &mut self,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<u64, StoreError> {
+    ) -> StoreResult<u64> {
         let written = bound(statement, values)?.execute(&mut *self.0).await;
         Ok(written.map_err(errors::statement)?.rows_affected())
     }
@@ -41,7 +41,7 @@ where
         &mut self,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<Option<Box<dyn Row>>, StoreError> {
+    ) -> StoreResult<Option<Box<dyn Row>>> {
         let query = bound(statement, values)?;
         let row = query.fetch_optional(&mut *self.0).await;
         Ok(row
@@ -53,7 +53,7 @@ where
         &mut self,
         statement: &'static Statement,
         values: &[Value<'_>],
-    ) -> Result<Vec<Box<dyn Row>>, StoreError> {
+    ) -> StoreResult<Vec<Box<dyn Row>>> {
         let rows = bound(statement, values)?.fetch_all(&mut *self.0).await;
         let rows = rows.map_err(errors::statement)?;
         Ok(rows.into_iter().map(|row| boxed(statement, row)).collect())
@@ -64,7 +64,7 @@ where
         statement: &'static Statement,
         values: &[Value<'_>],
         visit: RowVisitor<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let mut rows = bound(statement, values)?.fetch(&mut *self.0);
         while let Some(row) = rows.try_next().await.map_err(errors::statement)? {
             visit(&Columns::new(statement.table, &row))?;
@@ -86,7 +86,7 @@ fn boxed(statement: &Statement, row: SqliteRow) -> Box<dyn Row> {
 fn bound(
     statement: &Statement,
     values: &[Value<'_>],
-) -> Result<Query<'static, Sqlite, SqliteArguments>, StoreError> {
+) -> StoreResult<Query<'static, Sqlite, SqliteArguments>> {
     statement.check(values)?;
     let query = sqlx::query(statement.sql.sqlite);
     Ok(values.iter().fold(query, |query, value| match *value {
@@ -122,27 +122,27 @@ impl Inner {
 }
 
 impl ReadStore for SqliteStore {
-    async fn reader(&self) -> Result<impl Reader, StoreError> {
+    async fn reader(&self) -> StoreResult<impl Reader> {
         Ok(self.inner.read_on(self.inner.reader().await?, None))
     }
 
-    async fn page_reader(&self, who: &Tenant) -> Result<impl Reader, StoreError> {
+    async fn page_reader(&self, who: &Tenant) -> StoreResult<impl Reader> {
         let turn = self.inner.turns.take(who).await?;
         let connection = self.inner.reader().await?;
         Ok(self.inner.read_on(connection, Some(turn)))
     }
 
-    async fn reserved_reader(&self) -> Result<impl Reader, StoreError> {
+    async fn reserved_reader(&self) -> StoreResult<impl Reader> {
         Ok(self
             .inner
             .read_on(self.inner.reserved_reader().await?, None))
     }
 
-    async fn export_snapshot(&self) -> Result<Box<dyn Snapshot>, StoreError> {
+    async fn export_snapshot(&self) -> StoreResult<Box<dyn Snapshot>> {
         Ok(Box::new(Link(self.inner.snapshot().await?)))
     }
 
-    async fn now(&self) -> Result<Timestamp, StoreError> {
+    async fn now(&self) -> StoreResult<Timestamp> {
         Ok(self.inner.clock.now())
     }
 
@@ -164,12 +164,12 @@ impl Reader for SqliteReader<'_> {
         &mut self.connection
     }
 
-    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+    async fn now(&mut self) -> StoreResult<Timestamp> {
         Ok(self.clock.now())
     }
 
     /// Reads the process's clock, so no statement selects the instant.
-    fn instant_of(&self, _: &dyn Row) -> Result<Timestamp, StoreError> {
+    fn instant_of(&self, _: &dyn Row) -> StoreResult<Timestamp> {
         Ok(self.clock.now())
     }
 }

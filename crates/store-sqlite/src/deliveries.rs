@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::events::EndpointId;
 use partner_core::ports::ConcludedDelivery;
 use partner_core::webhooks::fairness::DueEndpoint;
@@ -25,11 +25,11 @@ impl QueueTx for SqliteTx {
     /// The number of the row.
     type Key = i64;
 
-    fn key_of(row: &dyn Row) -> Result<i64, StoreError> {
+    fn key_of(row: &dyn Row) -> StoreResult<i64> {
         row.integer("sequence")
     }
 
-    async fn lapsed(&mut self, scan: &Scan<'_, i64>, limit: i64) -> Result<Rows, StoreError> {
+    async fn lapsed(&mut self, scan: &Scan<'_, i64>, limit: i64) -> StoreResult<Rows> {
         let skipped = json(&scan.skipped())?;
         let values = values![scan.mode, scan.now, limit, &skipped];
         self.connection().fetch_all(&LAPSED, values).await
@@ -40,7 +40,7 @@ impl QueueTx for SqliteTx {
         &mut self,
         scan: &Scan<'_, i64>,
         allocated: &[(DueEndpoint, u32)],
-    ) -> Result<Rows, StoreError> {
+    ) -> StoreResult<Rows> {
         let mut shares: BTreeMap<u32, Vec<(&str, String)>> = BTreeMap::new();
         for (queue, take) in allocated {
             let endpoint = (queue.partner.as_str(), key(queue.endpoint));
@@ -73,7 +73,7 @@ impl QueueTx for SqliteTx {
         &mut self,
         scan: &Scan<'_, i64>,
         endpoints: &BTreeMap<EndpointId, &PartnerId>,
-    ) -> Result<Rows, StoreError> {
+    ) -> StoreResult<Rows> {
         let keys = endpoints.iter();
         let keys = keys.map(|(endpoint, partner)| (partner.as_str(), key(*endpoint)));
         let keys = json(&keys.collect::<Vec<_>>())?;
@@ -82,7 +82,7 @@ impl QueueTx for SqliteTx {
     }
 
     /// Finds the deliveries tenant by tenant. The transaction is the only writer, so none is locked.
-    async fn find(&mut self, batch: &[ConcludedDelivery]) -> Result<FoundRows, StoreError> {
+    async fn find(&mut self, batch: &[ConcludedDelivery]) -> StoreResult<FoundRows> {
         let mut places: BTreeMap<&Tenant, BTreeMap<String, usize>> = BTreeMap::new();
         for (place, concluded) in batch.iter().enumerate() {
             let of_tenant = places.entry(&concluded.tenant).or_default();
@@ -102,7 +102,7 @@ impl QueueTx for SqliteTx {
     }
 
     /// Equal changes share a statement.
-    async fn apply(&mut self, steps: &[Step<'_, i64>]) -> Result<(), StoreError> {
+    async fn apply(&mut self, steps: &[Step<'_, i64>]) -> StoreResult<()> {
         let changes = grouped(steps.iter().map(|step| (step.change, step.key)));
         for (change, sequences) in changes {
             let written = write(self.connection(), change, &sequences).await?;
@@ -111,7 +111,7 @@ impl QueueTx for SqliteTx {
         Ok(())
     }
 
-    async fn follow(&mut self, steps: &[Step<'_, i64>], now: Timestamp) -> Result<(), StoreError> {
+    async fn follow(&mut self, steps: &[Step<'_, i64>], now: Timestamp) -> StoreResult<()> {
         let concluded = grouped(steps.iter().map(|step| {
             let due = step.change.due.unwrap_or(now.millis());
             (due, step.key)
@@ -148,7 +148,7 @@ async fn write(
     connection: &mut dyn Connection,
     change: Change<'_>,
     sequences: &[i64],
-) -> Result<u64, StoreError> {
+) -> StoreResult<u64> {
     let sequences = json(&sequences)?;
     let (code, error) = change.report.unwrap_or_default();
     let values = values![

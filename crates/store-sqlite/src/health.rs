@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use sqlx::sqlite::SqliteSynchronous;
 use sqlx::{ConnectOptions as _, Connection as _, SqliteConnection};
 use store_sql::probe::{LastProbe, READY_TIMEOUT};
@@ -43,7 +43,7 @@ impl Health {
     }
 
     /// Returns the result of a recent probe; starts a probe if the last result is too old.
-    pub(crate) async fn ready(self: &Arc<Self>) -> Result<(), StoreError> {
+    pub(crate) async fn ready(self: &Arc<Self>) -> StoreResult<()> {
         if !self.last.is_recent()
             && let Ok(running) = Arc::clone(&self.running).try_lock_owned()
         {
@@ -75,7 +75,7 @@ impl Health {
     }
 
     /// Opens a connection, checks the schema's version, and commits a write that leaves every row unchanged.
-    async fn probe(&self) -> Result<(), StoreError> {
+    async fn probe(&self) -> StoreResult<()> {
         let options = open::connect(&self.file)
             .busy_timeout(LOCK_TIMEOUT)
             .synchronous(SqliteSynchronous::Full)
@@ -89,7 +89,7 @@ impl Health {
         written
     }
 
-    async fn write(&self, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+    async fn write(&self, conn: &mut SqliteConnection) -> StoreResult<()> {
         open::check_schema(conn).await?;
         let before = self.commits(conn).await?;
         match sqlx::raw_sql(WRITE).execute(&mut *conn).await {
@@ -105,7 +105,7 @@ impl Health {
     }
 
     /// A number that changes with each commit of another connection.
-    async fn commits(&self, conn: &mut SqliteConnection) -> Result<i64, StoreError> {
+    async fn commits(&self, conn: &mut SqliteConnection) -> StoreResult<i64> {
         let read = sqlx::query_scalar("PRAGMA data_version").fetch_one(conn);
         read.await
             .map_err(|fault| errors::opening(&self.file, fault))

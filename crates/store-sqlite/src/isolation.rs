@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gate_core::ports::{CustomerFilter, GateReads as _, SessionFilter, TransactionFilter};
-use kernel::{Asset, Mode, StoreError};
+use kernel::{Asset, Mode, StoreResult};
 use partner_core::events::Service;
 use partner_core::ports::{
     ClockGuard as _, ConfigVersions as _, DeliveryAdmin as _, DeliveryFilter, PartnerStore as _,
@@ -41,7 +41,7 @@ impl List {
         Self::Ledger,
     ];
 
-    async fn read(self, store: &SqliteStore, who: &Tenant) -> Result<(), StoreError> {
+    async fn read(self, store: &SqliteStore, who: &Tenant) -> StoreResult<()> {
         match self {
             Self::Sessions => {
                 let filter = SessionFilter::default();

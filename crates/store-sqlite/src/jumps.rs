@@ -1,7 +1,7 @@
 //! The clock jump that an operator must accept.
 
 use async_trait::async_trait;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::clock::ClockJump;
 use partner_core::ports::ClockGuard;
 use store_sql::jumps::{end, note, read};
@@ -12,7 +12,7 @@ use crate::connection::Link;
 
 #[async_trait]
 impl ClockGuard for SqliteStore {
-    async fn clock_check(&self) -> Result<Option<ClockJump>, StoreError> {
+    async fn clock_check(&self) -> StoreResult<Option<ClockJump>> {
         let clock = &self.inner.clock;
         let noted = read(self.reserved_reader().await?.connection()).await?;
         let now = clock.process();
@@ -35,12 +35,12 @@ impl ClockGuard for SqliteStore {
         }
     }
 
-    async fn clock_noted(&self) -> Result<Option<ClockJump>, StoreError> {
+    async fn clock_noted(&self) -> StoreResult<Option<ClockJump>> {
         let mut reader = self.reserved_reader().await?;
         Ok(read(reader.connection()).await?.jump)
     }
 
-    async fn clock_accept(&self) -> Result<Option<ClockJump>, StoreError> {
+    async fn clock_accept(&self) -> StoreResult<Option<ClockJump>> {
         let mut writer = Link(self.inner.writer().await?);
         let noted = read(&mut writer).await?.jump;
         if let Some(jump) = &noted {

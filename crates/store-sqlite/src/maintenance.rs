@@ -1,7 +1,7 @@
 //! Maintenance: bounds the tables and records when keys were used.
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::key::KeyUse;
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
 use sqlx::SqliteConnection;
@@ -13,16 +13,12 @@ use crate::{SqliteStore, errors};
 
 #[async_trait]
 impl Maintenance for SqliteStore {
-    async fn idempotency_sweep(
-        &self,
-        sweep: &KeySweep,
-        limit: u32,
-    ) -> Result<KeysSwept, StoreError> {
+    async fn idempotency_sweep(&self, sweep: &KeySweep, limit: u32) -> StoreResult<KeysSwept> {
         let tx = self.begin_tx("idempotency_sweep").await?;
         maintenance::sweep(tx, sweep, limit, self.inner.options.idempotency_ttl).await
     }
 
-    async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+    async fn key_uses_record(&self, uses: &[KeyUse]) -> StoreResult<()> {
         let mut tx = SqliteTx::begin(self, "key_uses_record").await?;
         let now = tx.instant().await?;
         record_uses(tx.conn(), uses, now).await?;
@@ -30,7 +26,7 @@ impl Maintenance for SqliteStore {
     }
 
     /// Does nothing: without statistics SQLite chooses the index of which a statement binds the most columns.
-    async fn gather_statistics(&self) -> Result<u64, StoreError> {
+    async fn gather_statistics(&self) -> StoreResult<u64> {
         Ok(0)
     }
 }
@@ -40,7 +36,7 @@ async fn record_uses(
     conn: &mut SqliteConnection,
     uses: &[KeyUse],
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     for one in uses {
         sqlx::query(
             "INSERT INTO key_uses (mode, partner_id, key_id, last_used_at) VALUES (?1, ?2, ?3, ?4)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use instruments::failpoint::{around, around_commit};
 use instruments::store::waiting;
-use kernel::{Clock, StoreError};
+use kernel::{Clock, StoreError, StoreResult};
 use partner_core::ports::Readiness;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
@@ -95,11 +95,7 @@ impl SqliteStore {
     /// # Errors
     /// [`StoreError::Unavailable`] if the file cannot be opened, [`StoreError::Unexpected`] if a newer program has changed its
     /// schema, and [`StoreError::Unexpected`] with a [`ForeignFile`] if the file is not a Penstock database.
-    pub async fn open(
-        path: &Path,
-        clock: Arc<dyn Clock>,
-        options: Options,
-    ) -> Result<Self, StoreError> {
+    pub async fn open(path: &Path, clock: Arc<dyn Clock>, options: Options) -> StoreResult<Self> {
         let open = OpenFile::at(path);
         let (writer, _) = migrated(path).await?;
         let mut conn = writer.acquire().await.map_err(errors::begin)?;
@@ -131,7 +127,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// The errors of [`SqliteStore::open`].
-    pub async fn migrate(path: &Path) -> Result<Migrated, StoreError> {
+    pub async fn migrate(path: &Path) -> StoreResult<Migrated> {
         let _open = OpenFile::at(path);
         let (writer, migrated) = migrated(path).await?;
         writer.close().await;
@@ -182,26 +178,26 @@ impl SqliteStore {
 
 impl Inner {
     /// A connection that can only read.
-    pub(crate) async fn reader(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+    pub(crate) async fn reader(&self) -> StoreResult<PoolConnection<Sqlite>> {
         let reader = waiting(READER, self.readers.acquire()).await;
         reader.map_err(errors::begin)
     }
 
     /// A connection that can only read, and that no partner occupies.
-    pub(crate) async fn reserved_reader(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+    pub(crate) async fn reserved_reader(&self) -> StoreResult<PoolConnection<Sqlite>> {
         let reader = waiting(RESERVED_READER, self.reserved_readers.acquire()).await;
         reader.map_err(errors::begin)
     }
 
     /// Several reads of one snapshot.
-    pub(crate) async fn snapshot(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+    pub(crate) async fn snapshot(&self) -> StoreResult<Transaction<'static, Sqlite>> {
         let snapshot = waiting(READER, self.readers.begin()).await;
         snapshot.map_err(errors::begin)
     }
 
     /// A connection for an audit, outside the pools. It is opened for writing but writes nothing: SQLite does not check the
     /// `CHECK` constraints of a database that is opened read-only.
-    pub(crate) async fn auditor(&self) -> Result<SqliteConnection, StoreError> {
+    pub(crate) async fn auditor(&self) -> StoreResult<SqliteConnection> {
         let options = connect(&self.file)
             .pragma("query_only", "ON")
             .pragma("cache_size", "-16384");
@@ -209,13 +205,13 @@ impl Inner {
     }
 
     /// The writer's connection, after the writes that waited before.
-    pub(crate) async fn writer(&self) -> Result<PoolConnection<Sqlite>, StoreError> {
+    pub(crate) async fn writer(&self) -> StoreResult<PoolConnection<Sqlite>> {
         let writer = waiting(WRITER, self.writer.acquire()).await;
         writer.map_err(errors::begin)
     }
 
     /// A write transaction. It holds SQLite's write lock from the start, so what it reads does not change before it commits.
-    pub(crate) async fn write(&self) -> Result<Transaction<'static, Sqlite>, StoreError> {
+    pub(crate) async fn write(&self) -> StoreResult<Transaction<'static, Sqlite>> {
         let begun = waiting(WRITER, self.writer.begin_with("BEGIN IMMEDIATE")).await;
         begun.map_err(errors::begin)
     }
@@ -223,7 +219,7 @@ impl Inner {
 
 #[async_trait]
 impl Readiness for SqliteStore {
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self) -> StoreResult<()> {
         if self.inner.readers.is_closed() {
             return Err(StoreError::unavailable("the database is closed"));
         }
@@ -232,7 +228,7 @@ impl Readiness for SqliteStore {
 }
 
 /// Checks that this program supports the schema of an open database.
-pub(crate) async fn check_schema(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+pub(crate) async fn check_schema(conn: &mut SqliteConnection) -> StoreResult<()> {
     let standing = migrations::compare(&applied(conn).await?);
     check(standing).map_err(StoreError::unavailable)
 }
@@ -250,7 +246,7 @@ fn creation_failed(path: &Path, fault: &io::Error) -> StoreError {
 }
 
 /// The migrations that were run on the database.
-async fn applied(conn: &mut SqliteConnection) -> Result<Vec<Applied>, StoreError> {
+async fn applied(conn: &mut SqliteConnection) -> StoreResult<Vec<Applied>> {
     let is_there: bool = sqlx::query_scalar(
         "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = '_sqlx_migrations'",
     )
@@ -320,7 +316,7 @@ fn pool(connections: u32) -> SqlitePoolOptions {
 
 /// `FULL`: a commit returns after the log is on the disk. The log grows to about 64 MiB before it is checkpointed, so that a
 /// page that changes often is written back once.
-async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
+async fn writer(path: &Path) -> StoreResult<SqlitePool> {
     let options = connect(path)
         .synchronous(SqliteSynchronous::Full)
         .pragma("wal_autocheckpoint", "16384")
@@ -329,7 +325,7 @@ async fn writer(path: &Path) -> Result<SqlitePool, StoreError> {
     connected.map_err(|fault| errors::opening(path, fault))
 }
 
-async fn readers(path: &Path, connections: u32) -> Result<SqlitePool, StoreError> {
+async fn readers(path: &Path, connections: u32) -> StoreResult<SqlitePool> {
     let options = connect(path).read_only(true).pragma("cache_size", "-16384");
     let connected = pool(connections).connect_with(options).await;
     connected.map_err(|fault| errors::opening(path, fault))
@@ -339,7 +335,7 @@ async fn readers(path: &Path, connections: u32) -> Result<SqlitePool, StoreError
 ///
 /// If several programs open a new database together, SQLite refuses the switch at once instead of waiting. A refused program
 /// therefore begins an exclusive transaction, for which SQLite does wait, and then tries again.
-async fn switch_to_log(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+async fn switch_to_log(path: &Path, conn: &mut SqliteConnection) -> StoreResult<()> {
     for _ in 0..MAX_BUSY_RETRIES {
         match sqlx::query("PRAGMA journal_mode = WAL")
             .execute(&mut *conn)
@@ -358,14 +354,14 @@ async fn switch_to_log(path: &Path, conn: &mut SqliteConnection) -> Result<(), S
     ))
 }
 
-async fn wait_for_others(conn: &mut SqliteConnection) -> Result<(), StoreError> {
+async fn wait_for_others(conn: &mut SqliteConnection) -> StoreResult<()> {
     let held = conn.begin_with("BEGIN EXCLUSIVE").await;
     let held = held.map_err(errors::begin)?;
     held.rollback().await.map_err(errors::statement)
 }
 
 /// Opens the writer's pool and migrates the database.
-async fn migrated(path: &Path) -> Result<(SqlitePool, Migrated), StoreError> {
+async fn migrated(path: &Path) -> StoreResult<(SqlitePool, Migrated)> {
     create_file(path).map_err(|fault| creation_failed(path, &fault))?;
     let writer = writer(path).await?;
     let migrated = check_and_migrate(path, &writer).await;
@@ -376,7 +372,7 @@ async fn migrated(path: &Path) -> Result<(SqlitePool, Migrated), StoreError> {
     Ok((writer, migrated?))
 }
 
-async fn check_and_migrate(path: &Path, writer: &SqlitePool) -> Result<Migrated, StoreError> {
+async fn check_and_migrate(path: &Path, writer: &SqlitePool) -> StoreResult<Migrated> {
     let mut conn = writer
         .acquire()
         .await
@@ -393,7 +389,7 @@ const FOREIGN_TABLE: &str =
      FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%' ESCAPE '!'";
 
 /// Refuses the database of another program before changing the file.
-async fn check_owner(path: &Path, conn: &mut SqliteConnection) -> Result<(), StoreError> {
+async fn check_owner(path: &Path, conn: &mut SqliteConnection) -> StoreResult<()> {
     for _ in 0..MAX_BUSY_RETRIES {
         let table: Option<String> = match sqlx::query_scalar(FOREIGN_TABLE)
             .fetch_one(&mut *conn)
@@ -418,7 +414,7 @@ async fn check_owner(path: &Path, conn: &mut SqliteConnection) -> Result<(), Sto
 }
 
 /// Migrates in one transaction, so that two programs that start together do not both migrate.
-async fn migrate(conn: &mut SqliteConnection) -> Result<Migrated, StoreError> {
+async fn migrate(conn: &mut SqliteConnection) -> StoreResult<Migrated> {
     let mut tx = conn
         .begin_with("BEGIN IMMEDIATE")
         .await

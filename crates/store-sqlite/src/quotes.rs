@@ -1,6 +1,6 @@
 //! Inserts quotes.
 
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use pools_core::ports::NewQuote;
 use pools_core::quote::Quote;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::row::{json, key};
 pub(crate) use store_sql::quotes::quote;
 
 /// The columns of a new quote, in the order in which [`insert_all`] reads them.
-fn new_row(new: &NewQuote, at: Timestamp) -> Result<impl Serialize, StoreError> {
+fn new_row(new: &NewQuote, at: Timestamp) -> StoreResult<impl Serialize> {
     check_new(new)?;
     let terms = &new.terms;
     let destination = terms.destination.as_ref();
@@ -42,7 +42,7 @@ pub(crate) async fn insert_all(
     conn: &mut SqliteConnection,
     batch: &[NewQuote],
     at: Timestamp,
-) -> Result<Vec<Quote>, StoreError> {
+) -> StoreResult<Vec<Quote>> {
     let rows = batch
         .iter()
         .map(|new| new_row(new, at))

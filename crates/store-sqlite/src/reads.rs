@@ -1,7 +1,7 @@
 //! Reads of the pools API, on connections that cannot write.
 
 use async_trait::async_trait;
-use kernel::{Asset, Seen, StoreError};
+use kernel::{Asset, Seen, StoreResult};
 use partner_core::Tenant;
 use pools_core::ledger::Account;
 use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter};
@@ -14,11 +14,7 @@ use crate::{SqliteStore, errors};
 
 #[async_trait]
 impl PoolsReads for SqliteStore {
-    async fn quote_get(
-        &self,
-        who: &Tenant,
-        id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    async fn quote_get(&self, who: &Tenant, id: QuoteId) -> StoreResult<Option<Seen<Quote>>> {
         quotes::get(&mut self.reader().await?, who, id).await
     }
 
@@ -26,7 +22,7 @@ impl PoolsReads for SqliteStore {
         &self,
         who: &Tenant,
         id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Quote>>> {
         let writer = self.inner.writer().await?;
         quotes::get(&mut self.inner.read_on(writer, None), who, id).await
     }
@@ -35,11 +31,11 @@ impl PoolsReads for SqliteStore {
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Seen<Trade>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Trade>>> {
         trades::get_by_quote(&mut self.reader().await?, who, quote).await
     }
 
-    async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_get(&self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>> {
         trades::find(self.reader().await?.connection(), who, id).await
     }
 
@@ -48,12 +44,12 @@ impl PoolsReads for SqliteStore {
         who: &Tenant,
         filter: &TradeFilter,
         limit: u32,
-    ) -> Result<Vec<Trade>, StoreError> {
+    ) -> StoreResult<Vec<Trade>> {
         let mut reader = self.page_reader(who).await?;
         trades::page(reader.connection(), who, filter, limit).await
     }
 
-    async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+    async fn account_get(&self, who: &Tenant, asset: Asset) -> StoreResult<Option<Account>> {
         ledger::account(self.reader().await?.connection(), who, asset).await
     }
 
@@ -63,7 +59,7 @@ impl PoolsReads for SqliteStore {
         asset: Asset,
         filter: &LedgerFilter,
         limit: u32,
-    ) -> Result<Option<LedgerPage>, StoreError> {
+    ) -> StoreResult<Option<LedgerPage>> {
         let _turn = self.inner.turns.take(who).await?;
         let mut snapshot = Link(self.inner.snapshot().await?);
         let page = ledger::page(&mut snapshot, who, asset, filter, limit).await?;

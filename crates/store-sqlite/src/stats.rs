@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use pools_core::ports::TradeStats;
 use pools_core::trade::TradeStatus;
 use sqlx::SqliteConnection;
@@ -27,7 +27,7 @@ pub(crate) struct Tally {
 
 impl SqliteStore {
     /// The number of trades in each status, and the age of the oldest reserved one.
-    pub(crate) async fn standing_trades(&self, mode: Mode) -> Result<TradeStats, StoreError> {
+    pub(crate) async fn standing_trades(&self, mode: Mode) -> StoreResult<TradeStats> {
         let mut tally = self.lock_tally().clone();
         let mut conn = self.inner.reader().await?;
         while tally.read_next(&mut conn).await? {}
@@ -62,7 +62,7 @@ impl SqliteStore {
 
 impl Tally {
     /// Counts the next transitions. Returns whether there may be more.
-    async fn read_next(&mut self, conn: &mut SqliteConnection) -> Result<bool, StoreError> {
+    async fn read_next(&mut self, conn: &mut SqliteConnection) -> StoreResult<bool> {
         let rows = sqlx::query(TRANSITIONS)
             .bind(self.seen)
             .bind(MAX_TRANSITIONS)
@@ -96,7 +96,7 @@ impl Tally {
 async fn reserved(
     conn: &mut SqliteConnection,
     mode: Mode,
-) -> Result<(u64, Option<kernel::Timestamp>), StoreError> {
+) -> StoreResult<(u64, Option<kernel::Timestamp>)> {
     let row = sqlx::query(OPEN)
         .bind(mode.as_str())
         .fetch_one(conn)

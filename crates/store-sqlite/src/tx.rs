@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gate_core::access::GateAccess;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::UnitOfWork;
@@ -28,7 +28,7 @@ pub(crate) struct SqliteTx {
 }
 
 impl SqliteTx {
-    pub(crate) async fn begin(store: &SqliteStore, name: &'static str) -> Result<Self, StoreError> {
+    pub(crate) async fn begin(store: &SqliteStore, name: &'static str) -> StoreResult<Self> {
         let tx = Link(store.inner.write().await?);
         Ok(Self {
             tx,
@@ -43,7 +43,7 @@ impl SqliteTx {
     }
 
     /// The instant of this transaction. Only the first call reads the stored instant.
-    pub(crate) async fn instant(&mut self) -> Result<Timestamp, StoreError> {
+    pub(crate) async fn instant(&mut self) -> StoreResult<Timestamp> {
         let now = match self.used {
             Some(_) => self.inner.clock.resolve()?,
             None => self.inner.clock.locked(&mut self.tx.0).await?,
@@ -53,7 +53,7 @@ impl SqliteTx {
     }
 
     /// Stores the transaction's instant and commits. A change of configuration also gets a new version, which other processes watch.
-    pub(crate) async fn finish(mut self) -> Result<(), StoreError> {
+    pub(crate) async fn finish(mut self) -> StoreResult<()> {
         // A transaction that used no instant has dated no row, so it commits even while the clock is rejected.
         let now = match self.used {
             Some(now) => now,
@@ -71,11 +71,11 @@ impl SqliteTx {
 
 #[async_trait]
 impl UnitOfWork for SqliteTx {
-    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+    async fn now(&mut self) -> StoreResult<Timestamp> {
         self.instant().await
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+    async fn commit(self: Box<Self>) -> StoreResult<()> {
         self.finish().await
     }
 }
@@ -90,20 +90,20 @@ impl EngineTx for SqliteTx {
         self.inner.options.idempotency_ttl
     }
 
-    async fn lock_known(&mut self, _: &Tenant) -> Result<(), StoreError> {
+    async fn lock_known(&mut self, _: &Tenant) -> StoreResult<()> {
         Ok(())
     }
 
-    async fn lock_new(&mut self, _: &Tenant) -> Result<(), StoreError> {
+    async fn lock_new(&mut self, _: &Tenant) -> StoreResult<()> {
         Ok(())
     }
 
-    async fn lock_config(&mut self) -> Result<(), StoreError> {
+    async fn lock_config(&mut self) -> StoreResult<()> {
         Ok(())
     }
 
     /// Takes no lock: a write transaction holds the database's write lock.
-    async fn locked(&mut self, _: &Tenant) -> Result<&mut dyn Connection, StoreError> {
+    async fn locked(&mut self, _: &Tenant) -> StoreResult<&mut dyn Connection> {
         Ok(&mut self.tx)
     }
 
@@ -115,7 +115,7 @@ impl EngineTx for SqliteTx {
         &mut self,
         who: &Tenant,
         key: KeyId,
-    ) -> Result<Option<Arc<GateAccess>>, StoreError> {
+    ) -> StoreResult<Option<Arc<GateAccess>>> {
         let wanted = BTreeSet::from([key]);
         let found = self.inner.access_of(&mut self.tx.0, who.mode, &wanted);
         let found: Option<Arc<GateAccess>> = found.await?.remove(&key);
@@ -126,33 +126,25 @@ impl EngineTx for SqliteTx {
         &mut self.effects
     }
 
-    async fn count_trade(
-        &mut self,
-        _: &Tenant,
-        _: TradeStatus,
-        _: TradeStatus,
-    ) -> Result<(), StoreError> {
+    async fn count_trade(&mut self, _: &Tenant, _: TradeStatus, _: TradeStatus) -> StoreResult<()> {
         Ok(())
     }
 
     fn after(&mut self, _: Timestamp) {}
 
-    async fn roll_back(self: Box<Self>) -> Result<(), StoreError> {
+    async fn roll_back(self: Box<Self>) -> StoreResult<()> {
         self.tx.0.rollback().await.map_err(errors::statement)
     }
 }
 
 impl SqliteStore {
-    pub(crate) async fn begin_tx(&self, name: &'static str) -> Result<Box<StoreTx>, StoreError> {
+    pub(crate) async fn begin_tx(&self, name: &'static str) -> StoreResult<Box<StoreTx>> {
         let engine = SqliteTx::begin(self, name).await?;
         Ok(Box::new(StoreTx::new(Box::new(engine))))
     }
 
     /// Begins a change of the configuration. No other transaction writes at the same time.
-    pub(crate) async fn begin_change(
-        &self,
-        name: &'static str,
-    ) -> Result<Box<StoreTx>, StoreError> {
+    pub(crate) async fn begin_change(&self, name: &'static str) -> StoreResult<Box<StoreTx>> {
         self.begin_tx(name).await
     }
 }

@@ -1,7 +1,7 @@
 //! Audits the whole database: runs SQLite's own checks in the snapshot that the shared checks read.
 
 use async_trait::async_trait;
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::ports::{Audit, AuditProgress, AuditReport};
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::ResponseCheck;
@@ -21,7 +21,7 @@ impl Audit for SqliteStore {
         sealer: &Sealer,
         is_well_formed: ResponseCheck,
         progress: &AuditProgress<'_>,
-    ) -> Result<AuditReport, StoreError> {
+    ) -> StoreResult<AuditReport> {
         let mut conn = self.inner.auditor().await?;
         let mut snapshot = conn.begin().await.map_err(errors::begin)?;
         let now = self.inner.clock.now();
@@ -32,7 +32,7 @@ impl Audit for SqliteStore {
         Ok(report)
     }
 
-    async fn velocity_window_keep(&self) -> Result<(), StoreError> {
+    async fn velocity_window_keep(&self) -> StoreResult<()> {
         let mut tx = SqliteTx::begin(self, "velocity_window_keep").await?;
         velocity::put_window(tx.connection(), self.inner.options.velocity_window).await?;
         tx.finish().await
@@ -47,11 +47,7 @@ impl Snapshot for Link<&mut SqliteConnection> {
 
 #[async_trait]
 impl AuditSnapshot for Link<&mut SqliteConnection> {
-    async fn check(
-        &mut self,
-        check: SchemaCheck,
-        report: ReportBreach<'_>,
-    ) -> Result<(), StoreError> {
+    async fn check(&mut self, check: SchemaCheck, report: ReportBreach<'_>) -> StoreResult<()> {
         let statement = match check {
             SchemaCheck::Rules => &WHOLE,
             SchemaCheck::References => &REFERENCES,

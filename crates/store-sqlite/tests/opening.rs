@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreError, StoreResult};
 use partner_core::ports::{Audit as _, Directory, Readiness as _};
 use partner_core::sealing::{MasterKey, Sealer};
 use pools_core::profile::PoolsProfile;
@@ -20,7 +20,7 @@ use test_support::contract::{ManualClock, upgrades};
 /// Longer than the result of a readiness probe counts.
 const PROBE_AGE: Duration = Duration::from_millis(600);
 
-async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
+async fn open(path: &Path) -> StoreResult<SqliteStore> {
     let options = Options {
         velocity_window: Duration::from_secs(60),
         idempotency_ttl: Duration::from_secs(60),

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Cas, Clock, Entropy, Mode, StoreError, causes};
+use kernel::{Cas, Clock, Entropy, Mode, StoreError, StoreResult, causes};
 use partner_core::events::Service;
 use partner_core::ports::{ClaimRequest, ConcludedDelivery, Deliveries, QueueStats, QueueWaker};
 use partner_core::sealing::Sealer;
@@ -170,7 +170,7 @@ impl Worker {
         }
     }
 
-    async fn record_and_claim(&mut self, is_woken: bool) -> Result<Duration, StoreError> {
+    async fn record_and_claim(&mut self, is_woken: bool) -> StoreResult<Duration> {
         self.record().await?;
         // Another process uses a newer key: what it sealed does not decrypt here, but in a worker with that key.
         if self.config.sealer.can_seal().is_err() {
@@ -187,14 +187,14 @@ impl Worker {
     }
 
     /// The time until a delivery is due, at most the poll interval. Reads without the write lock.
-    async fn until_due(&self) -> Result<Duration, StoreError> {
+    async fn until_due(&self) -> StoreResult<Duration> {
         let WorkerConfig { mode, service, .. } = self.config;
         let deliveries = &self.config.deliveries;
         let next = deliveries.deliveries_next(mode, service).await?;
         Ok(next.map_or(POLL_INTERVAL, |next| next.min(POLL_INTERVAL)))
     }
 
-    async fn claim(&mut self) -> Result<(), StoreError> {
+    async fn claim(&mut self) -> StoreResult<()> {
         let request = ClaimRequest {
             mode: self.config.mode,
             service: self.config.service,
@@ -233,7 +233,7 @@ impl Worker {
     /// Records the outcomes. After a temporary error they wait for the next turn, as does the outcome of a delivery that another
     /// transaction has locked. After any other error they are recorded one by one, so that only the faulty delivery waits for
     /// its lease.
-    async fn record(&mut self) -> Result<(), StoreError> {
+    async fn record(&mut self) -> StoreResult<()> {
         self.outcomes.append(&mut self.dispatcher.take_outcomes());
         if self.outcomes.is_empty() {
             return Ok(());
@@ -252,7 +252,7 @@ impl Worker {
         Ok(())
     }
 
-    async fn record_one_by_one(&self) -> Result<Vec<ConcludedDelivery>, StoreError> {
+    async fn record_one_by_one(&self) -> StoreResult<Vec<ConcludedDelivery>> {
         let mut locked = Vec::new();
         for outcome in &self.outcomes {
             match self.record_batch(std::slice::from_ref(outcome)).await {
@@ -275,7 +275,7 @@ impl Worker {
     async fn record_batch(
         &self,
         batch: &[ConcludedDelivery],
-    ) -> Result<Vec<ConcludedDelivery>, StoreError> {
+    ) -> StoreResult<Vec<ConcludedDelivery>> {
         let recorded = self.config.deliveries.deliveries_conclude(batch).await?;
         let mut locked = Vec::new();
         for (delivery, outcome) in batch.iter().zip(recorded) {

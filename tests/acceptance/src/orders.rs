@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::MemoryInFlight;
-use kernel::{Clock, Entropy, StoreError};
+use kernel::{Clock, Entropy, StoreError, StoreResult};
 use parking_lot::Mutex;
 use partner_core::events::Service;
 use partner_core::ports::InFlight;
@@ -290,7 +290,7 @@ struct Pace {
 
 impl Pace {
     /// Waits for the turn of a call. An error is the fault of the scene.
-    async fn turn(&self, writes: bool) -> Result<(), StoreError> {
+    async fn turn(&self, writes: bool) -> StoreResult<()> {
         let (turn, given) = oneshot::channel();
         let waits = News::Waits(self.who, Parked { writes, turn });
         self.news.send(waits).expect("a scheduler");

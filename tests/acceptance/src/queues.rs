@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use coordination::PartnerQueues;
-use kernel::{Clock, Entropy, StoreError};
+use kernel::{Clock, Entropy, StoreError, StoreResult};
 use parking_lot::Mutex;
 use partner_core::ports::Submit;
 use pools_core::batch::{Decision, TransactCommand};
@@ -56,7 +56,7 @@ impl Panicking {
 
 #[async_trait]
 impl TransactStore for Panicking {
-    async fn transact(&self, batch: &[TransactCommand]) -> Result<Vec<Decision>, StoreError> {
+    async fn transact(&self, batch: &[TransactCommand]) -> StoreResult<Vec<Decision>> {
         let decisions = self.store.transact(batch).await;
         self.panic_once();
         decisions
@@ -65,7 +65,7 @@ impl TransactStore for Panicking {
     async fn transact_unlocked(
         &self,
         batch: &[TransactCommand],
-    ) -> Result<Vec<Option<Decision>>, StoreError> {
+    ) -> StoreResult<Vec<Option<Decision>>> {
         let decisions = self.store.transact_unlocked(batch).await;
         self.panic_once();
         decisions
@@ -111,7 +111,7 @@ impl Queues {
 
 #[async_trait]
 impl Submit<TransactCommand, Decision> for Queues {
-    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
+    async fn submit(&self, command: TransactCommand) -> StoreResult<Decision> {
         let fault = self.fault.lock().take();
         match fault {
             None => self.transacts.submit(command).await,
@@ -134,7 +134,7 @@ impl Submit<TransactCommand, Decision> for Queues {
 
 #[async_trait]
 impl Submit<NewQuote, Quote> for Queues {
-    async fn submit(&self, quote: NewQuote) -> Result<Quote, StoreError> {
+    async fn submit(&self, quote: NewQuote) -> StoreResult<Quote> {
         self.quotes.submit(quote).await
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::{Amount, Asset, Cas, Mode, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, StoreError, StoreResult, Timestamp};
 use partner_core::Access;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
@@ -158,7 +158,7 @@ impl Db {
         &mut self,
         state: &BatchState,
         batch: &[TransactCommand],
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         assert!(
             state.opened.len() <= batch.len(),
             "a command opens one trade at most"
@@ -244,7 +244,7 @@ impl Db {
         }
     }
 
-    pub(crate) fn post(&mut self, before: &Account, entry: &Entry) -> Result<(), StoreError> {
+    pub(crate) fn post(&mut self, before: &Account, entry: &Entry) -> StoreResult<()> {
         let twice = |other: &Entry| entry.trade.is_some() && other.trade == entry.trade;
         if self.entries.iter().any(twice) {
             return Err(guard("one entry per trade and part"));
@@ -263,7 +263,7 @@ impl Db {
         Ok(())
     }
 
-    pub(crate) fn insert_event(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+    pub(crate) fn insert_event(&mut self, event: &NewEvent) -> StoreResult<()> {
         if self.events.iter().any(|other| other.id == event.id) {
             return Err(guard("one event per trade and type"));
         }

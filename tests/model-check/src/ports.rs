@@ -11,7 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, Readable, Seen, StoreError, Timestamp};
+use kernel::{
+    Amount, Asset, Cas, Clock, Entropy, Mode, Readable, Seen, StoreError, StoreResult, Timestamp,
+};
 use parking_lot::Mutex;
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
@@ -176,7 +178,7 @@ impl InFlight for Ports {
 
 #[async_trait]
 impl PoolsReads for Ports {
-    async fn quote_get(&self, _: &Tenant, id: QuoteId) -> Result<Option<Seen<Quote>>, StoreError> {
+    async fn quote_get(&self, _: &Tenant, id: QuoteId) -> StoreResult<Option<Seen<Quote>>> {
         let (view, _) = self.0.turn(Call::Read).await;
         let quote = view.db.quotes.get(&id).cloned();
         self.0
@@ -192,15 +194,11 @@ impl PoolsReads for Ports {
         &self,
         who: &Tenant,
         id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Quote>>> {
         self.quote_get(who, id).await
     }
 
-    async fn trade_by_quote(
-        &self,
-        _: &Tenant,
-        quote: QuoteId,
-    ) -> Result<Option<Seen<Trade>>, StoreError> {
+    async fn trade_by_quote(&self, _: &Tenant, quote: QuoteId) -> StoreResult<Option<Seen<Trade>>> {
         let (view, _) = self.0.turn(Call::Read).await;
         let trade = view.db.trades.get(&quote).cloned();
         self.0.receive(&(trade.as_ref().map(facts), view.tick));
@@ -210,20 +208,15 @@ impl PoolsReads for Ports {
         }))
     }
 
-    async fn trade_get(&self, _: &Tenant, _: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_get(&self, _: &Tenant, _: TradeId) -> StoreResult<Option<Trade>> {
         Err(no_lists())
     }
 
-    async fn trades_page(
-        &self,
-        _: &Tenant,
-        _: &TradeFilter,
-        _: u32,
-    ) -> Result<Vec<Trade>, StoreError> {
+    async fn trades_page(&self, _: &Tenant, _: &TradeFilter, _: u32) -> StoreResult<Vec<Trade>> {
         Err(no_lists())
     }
 
-    async fn account_get(&self, _: &Tenant, _: Asset) -> Result<Option<Account>, StoreError> {
+    async fn account_get(&self, _: &Tenant, _: Asset) -> StoreResult<Option<Account>> {
         Err(no_lists())
     }
 
@@ -233,7 +226,7 @@ impl PoolsReads for Ports {
         _: Asset,
         _: &LedgerFilter,
         _: u32,
-    ) -> Result<Option<LedgerPage>, StoreError> {
+    ) -> StoreResult<Option<LedgerPage>> {
         Err(no_lists())
     }
 }
@@ -244,7 +237,7 @@ fn no_lists() -> StoreError {
 
 #[async_trait]
 impl Submit<TransactCommand, Decision> for Ports {
-    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
+    async fn submit(&self, command: TransactCommand) -> StoreResult<Decision> {
         let (view, now) = self.0.turn(Call::Write).await;
         let mut db = (*view.db).clone();
         let mut state = db.state(at(view.tick));
@@ -262,13 +255,7 @@ impl Submit<TransactCommand, Decision> for Ports {
 }
 
 /// Ends a transaction as its fault requires.
-fn commit(
-    run: &Run,
-    view: &View,
-    now: bool,
-    db: Db,
-    written: Result<(), StoreError>,
-) -> Result<(), StoreError> {
+fn commit(run: &Run, view: &View, now: bool, db: Db, written: StoreResult<()>) -> StoreResult<()> {
     written?;
     let (kept, answer) = match view.fault {
         Fault::Away => (false, Err(StoreError::unavailable("the store is away"))),
@@ -291,7 +278,7 @@ impl TransactPreflight for Ports {
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactSnapshot>, StoreError> {
+    ) -> StoreResult<Seen<TransactSnapshot>> {
         let (view, _) = self.0.turn(Call::Read).await;
         let answered = view.db.answered.get(scope);
         let snapshot = TransactSnapshot {
@@ -329,7 +316,7 @@ impl TransactPreflight for Ports {
 
 #[async_trait]
 impl PoolsStore for Ports {
-    async fn begin(&self, _: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+    async fn begin(&self, _: &'static str) -> StoreResult<Box<dyn PoolsTx>> {
         let (view, now) = self.0.turn(Call::Write).await;
         Ok(Box::new(Tx {
             run: Arc::clone(&self.0),
@@ -339,11 +326,7 @@ impl PoolsStore for Ports {
         }))
     }
 
-    async fn commitments_above(
-        &self,
-        _: Mode,
-        _: i64,
-    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+    async fn commitments_above(&self, _: Mode, _: i64) -> StoreResult<Readable<(Tenant, Asset)>> {
         Err(no_lists())
     }
 }
@@ -358,12 +341,12 @@ struct Tx {
 
 #[async_trait]
 impl UnitOfWork for Tx {
-    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+    async fn now(&mut self) -> StoreResult<Timestamp> {
         self.run.receive(&self.view.tick);
         Ok(at(self.view.tick))
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+    async fn commit(self: Box<Self>) -> StoreResult<()> {
         let answer = commit(&self.run, &self.view, self.now, self.db, Ok(()));
         self.run.receive(&answer.is_ok());
         answer
@@ -372,25 +355,20 @@ impl UnitOfWork for Tx {
 
 #[async_trait]
 impl QuoteTx for Tx {
-    async fn quote_lock(&mut self, _: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
+    async fn quote_lock(&mut self, _: &Tenant, id: QuoteId) -> StoreResult<Option<Quote>> {
         let quote = self.db.quotes.get(&id).cloned();
         self.run.receive(&quote.as_ref().map(|quote| quote.outcome));
         Ok(quote)
     }
 
-    async fn quote_reject(
-        &mut self,
-        _: &Tenant,
-        id: QuoteId,
-        at: Timestamp,
-    ) -> Result<Cas, StoreError> {
+    async fn quote_reject(&mut self, _: &Tenant, id: QuoteId, at: Timestamp) -> StoreResult<Cas> {
         Ok(self.db.reject(id, at))
     }
 }
 
 #[async_trait]
 impl TradeTx for Tx {
-    async fn trade_lock(&mut self, _: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_lock(&mut self, _: &Tenant, id: TradeId) -> StoreResult<Option<Trade>> {
         let trade = self.db.trade(id).cloned();
         self.run.receive(&trade.as_ref().map(facts));
         let status = trade.as_ref().map(|trade| trade.state.status());
@@ -404,25 +382,15 @@ impl TradeTx for Tx {
         id: TradeId,
         attempt: u32,
         lease: Lease,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         Ok(self.db.claim(id, attempt, lease))
     }
 
-    async fn trade_unclaim(
-        &mut self,
-        _: &Tenant,
-        id: TradeId,
-        token: u64,
-    ) -> Result<Cas, StoreError> {
+    async fn trade_unclaim(&mut self, _: &Tenant, id: TradeId, token: u64) -> StoreResult<Cas> {
         Ok(self.db.unclaim(id, token))
     }
 
-    async fn trade_rest(
-        &mut self,
-        _: &Tenant,
-        id: TradeId,
-        lease: Lease,
-    ) -> Result<Cas, StoreError> {
+    async fn trade_rest(&mut self, _: &Tenant, id: TradeId, lease: Lease) -> StoreResult<Cas> {
         Ok(self.db.rest(id, lease))
     }
 
@@ -432,77 +400,58 @@ impl TradeTx for Tx {
         before: &Trade,
         steps: &[Step],
         token: u64,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         Ok(self.db.apply(before, steps, token))
     }
 }
 
 #[async_trait]
 impl LedgerTx for Tx {
-    async fn account_lock(&mut self, _: &Tenant, asset: Asset) -> Result<Account, StoreError> {
+    async fn account_lock(&mut self, _: &Tenant, asset: Asset) -> StoreResult<Account> {
         let account = self.db.account(asset);
         self.run.receive(&account);
         Ok(account)
     }
 
-    async fn entry_post(
-        &mut self,
-        _: &Tenant,
-        before: &Account,
-        entry: &Entry,
-    ) -> Result<(), StoreError> {
+    async fn entry_post(&mut self, _: &Tenant, before: &Account, entry: &Entry) -> StoreResult<()> {
         self.db.post(before, entry)
     }
 
     /// Counts the balance alone, because no account of the model comes near its limit.
-    async fn commitment_get(
-        &mut self,
-        _: &Tenant,
-        asset: Asset,
-    ) -> Result<Option<i64>, StoreError> {
+    async fn commitment_get(&mut self, _: &Tenant, asset: Asset) -> StoreResult<Option<i64>> {
         let account = self.db.account(asset);
         self.run.receive(&account);
         Ok(Some(account.available.units()))
     }
 
-    async fn commitment_put(&mut self, _: &Tenant, _: Asset, _: i64) -> Result<(), StoreError> {
+    async fn commitment_put(&mut self, _: &Tenant, _: Asset, _: i64) -> StoreResult<()> {
         Ok(())
     }
 
-    async fn recount_get(&mut self, _: &Tenant, _: Asset) -> Result<Option<Recount>, StoreError> {
+    async fn recount_get(&mut self, _: &Tenant, _: Asset) -> StoreResult<Option<Recount>> {
         Err(no_lists())
     }
 
-    async fn recount_put(&mut self, _: &Tenant, _: Asset, _: &Recount) -> Result<(), StoreError> {
+    async fn recount_put(&mut self, _: &Tenant, _: Asset, _: &Recount) -> StoreResult<()> {
         Err(no_lists())
     }
 
-    async fn refundable(
-        &mut self,
-        _: &Tenant,
-        _: Asset,
-        _: Range,
-        _: u32,
-    ) -> Result<Amounts, StoreError> {
+    async fn refundable(&mut self, _: &Tenant, _: Asset, _: Range, _: u32) -> StoreResult<Amounts> {
         Err(no_lists())
     }
 
     /// Every deposit of the model is stored with the form of comparison.
-    async fn deposits_compare(&mut self, _: &Tenant, _: u32) -> Result<u32, StoreError> {
+    async fn deposits_compare(&mut self, _: &Tenant, _: u32) -> StoreResult<u32> {
         Ok(0)
     }
 
-    async fn deposit_find(
-        &mut self,
-        _: &Tenant,
-        reference: &str,
-    ) -> Result<Option<Deposit>, StoreError> {
+    async fn deposit_find(&mut self, _: &Tenant, reference: &str) -> StoreResult<Option<Deposit>> {
         let found = self.db.deposits.get(reference).cloned();
         self.run.receive(&found.is_some());
         Ok(found)
     }
 
-    async fn deposit_insert(&mut self, _: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
+    async fn deposit_insert(&mut self, _: &Tenant, deposit: &Deposit) -> StoreResult<()> {
         self.db
             .deposits
             .insert(deposit.reference.clone(), deposit.clone());
@@ -512,12 +461,12 @@ impl LedgerTx for Tx {
 
 #[async_trait]
 impl VelocityTx for Tx {
-    async fn velocity_lock(&mut self, _: &Tenant) -> Result<Option<Velocity>, StoreError> {
+    async fn velocity_lock(&mut self, _: &Tenant) -> StoreResult<Option<Velocity>> {
         self.run.receive(&self.db.velocity);
         Ok(self.db.velocity)
     }
 
-    async fn velocity_put(&mut self, _: &Tenant, velocity: &Velocity) -> Result<(), StoreError> {
+    async fn velocity_put(&mut self, _: &Tenant, velocity: &Velocity) -> StoreResult<()> {
         self.db.velocity = Some(*velocity);
         Ok(())
     }
@@ -527,14 +476,14 @@ impl VelocityTx for Tx {
         _: &Tenant,
         _: VelocityRange,
         _: u32,
-    ) -> Result<TradesRead, StoreError> {
+    ) -> StoreResult<TradesRead> {
         Err(no_lists())
     }
 }
 
 #[async_trait]
 impl EventTx for Tx {
-    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+    async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()> {
         self.db.insert_event(event)
     }
 }

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 
 /// The outcome of one run.
 pub(super) enum Ran<R> {
@@ -45,7 +45,7 @@ impl Failure {
 }
 
 /// The result of a single command.
-pub(super) fn only<R>(ran: Ran<R>) -> Result<Option<R>, StoreError> {
+pub(super) fn only<R>(ran: Ran<R>) -> StoreResult<Option<R>> {
     match ran {
         Ran::Results(results) => results
             .into_iter()

@@ -32,7 +32,7 @@ impl Entropy for Ones {
     }
 }
 
-type Results = Result<Vec<Option<u32>>, StoreError>;
+type Results = StoreResult<Vec<Option<u32>>>;
 
 /// A store that doubles each command.
 ///
@@ -104,7 +104,7 @@ impl Doubler {
         Ok(each.map(Option::flatten).collect())
     }
 
-    async fn double(&self, batch: &[u32]) -> Result<Vec<u32>, StoreError> {
+    async fn double(&self, batch: &[u32]) -> StoreResult<Vec<u32>> {
         if batch.iter().any(|command| self.is_locked(*command)) {
             let waited = tokio::time::timeout(Duration::from_secs(1), self.unlocked.acquire());
             let waited = waited.await.map_err(StoreError::unavailable)?;
@@ -129,7 +129,7 @@ impl Doubler {
 
 #[async_trait]
 impl Readiness for Doubler {
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self) -> StoreResult<()> {
         if self.is_unavailable.load(Ordering::SeqCst) {
             return Err(StoreError::unavailable("away"));
         }
@@ -166,7 +166,7 @@ fn start_doubler(options: BatchQueueOptions, doubler: &Arc<Doubler>) -> Queue {
     })
 }
 
-type Outcomes = Vec<Result<u32, StoreError>>;
+type Outcomes = Vec<StoreResult<u32>>;
 
 fn doubling(doubler: &Arc<Doubler>, queue: usize) -> Queue {
     let options = BatchQueueOptions {
@@ -188,7 +188,7 @@ async fn run_together(doubler: &Arc<Doubler>, commands: &[u32]) -> Outcomes {
     outcomes
 }
 
-type Submitted = Vec<JoinHandle<Result<u32, StoreError>>>;
+type Submitted = Vec<JoinHandle<StoreResult<u32>>>;
 
 /// Submits commands, and returns after each of them was queued or refused.
 async fn submit(queue: &Queue, commands: &[u32]) -> Submitted {
@@ -213,7 +213,7 @@ async fn outcomes(submitted: Submitted) -> Outcomes {
 }
 
 fn words(outcomes: &Outcomes) -> Vec<String> {
-    let word = |outcome: &Result<u32, StoreError>| match outcome {
+    let word = |outcome: &StoreResult<u32>| match outcome {
         Ok(double) => double.to_string(),
         Err(StoreError::Retry) => "retry".to_owned(),
         Err(StoreError::Unavailable(_)) => "away".to_owned(),

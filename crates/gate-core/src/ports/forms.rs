@@ -1,7 +1,7 @@
 //! The port that fills in the forms of comparison of customers that an earlier version stored without.
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, Readable, StoreError};
+use kernel::{Cas, Mode, Readable, StoreResult};
 use partner_core::ports::UnitOfWork;
 use partner_core::{PartnerId, Tenant};
 
@@ -35,7 +35,7 @@ pub trait CustomerForms: Send + Sync {
         mode: Mode,
         after: Option<&PartnerId>,
         limit: u32,
-    ) -> Result<FormsPage<PartnerId>, StoreError>;
+    ) -> StoreResult<FormsPage<PartnerId>>;
 
     /// The customers without the form of a text that they have, also deleted ones, among at most `limit` customers of a partner after
     /// one of them.
@@ -44,11 +44,10 @@ pub trait CustomerForms: Send + Sync {
         who: &Tenant,
         after: Option<CustomerId>,
         limit: u32,
-    ) -> Result<FormsPage<CustomerId>, StoreError>;
+    ) -> StoreResult<FormsPage<CustomerId>>;
 
     /// Opens a transaction. `name` labels it in metrics and logs.
-    async fn forms_begin(&self, name: &'static str)
-    -> Result<Box<dyn CustomerFormsTx>, StoreError>;
+    async fn forms_begin(&self, name: &'static str) -> StoreResult<Box<dyn CustomerFormsTx>>;
 }
 
 /// A transaction that fills in forms of comparison.
@@ -56,11 +55,7 @@ pub trait CustomerForms: Send + Sync {
 pub trait CustomerFormsTx: CustomerTx + UnitOfWork {
     /// Which customers of the partner have these forms, also deleted ones. Until the end of the transaction no other transaction
     /// can take a free form.
-    async fn customer_forms_held(
-        &mut self,
-        who: &Tenant,
-        forms: &Forms,
-    ) -> Result<HeldForms, StoreError>;
+    async fn customer_forms_held(&mut self, who: &Tenant, forms: &Forms) -> StoreResult<HeldForms>;
 
     /// Stores forms of a customer as it was read. Stored forms stay, and the revision and the instant of the last change do too. Guard:
     /// the stored revision is that of the customer.
@@ -69,5 +64,5 @@ pub trait CustomerFormsTx: CustomerTx + UnitOfWork {
         who: &Tenant,
         customer: &SealedCustomer,
         forms: &Forms,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
 }

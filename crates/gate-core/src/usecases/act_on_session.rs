@@ -3,7 +3,7 @@
 //! An idempotency key is optional for all three.
 
 use async_trait::async_trait;
-use kernel::{Id, Mode, StoreError, Timestamp};
+use kernel::{Id, Mode, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
@@ -172,7 +172,7 @@ impl GateWrite for ActionWrite<'_> {
         self.action.name()
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Session>, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<Option<Session>> {
         tx.session_lock(self.who, self.id).await
     }
 

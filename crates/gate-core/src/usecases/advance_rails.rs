@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Mode, Readable, StoreError, Timestamp};
+use kernel::{Mode, Readable, StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -42,7 +42,7 @@ impl AdvanceRails {
         &self,
         mode: Mode,
         share: &DueShare,
-    ) -> Result<Readable<(Tenant, RailId)>, StoreError> {
+    ) -> StoreResult<Readable<(Tenant, RailId)>> {
         self.context.store.rails_due(mode, share).await
     }
 

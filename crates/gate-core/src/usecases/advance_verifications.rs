@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Mode, Readable, StoreError};
+use kernel::{Mode, Readable, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -33,7 +33,7 @@ impl AdvanceVerifications {
         &self,
         mode: Mode,
         share: &DueShare,
-    ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+    ) -> StoreResult<Readable<(Tenant, SessionId)>> {
         self.context.store.verifications_due(mode, share).await
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::access::GateAccess;
 use crate::token::{TokenKey, Unsigned};
 use kernel::rates::Side;
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::origin::Origin;
 use url::Url;
@@ -196,7 +196,7 @@ impl BootstrapEmbed {
         served.err().or(closed).map(Unavailable::NotOffered)
     }
 
-    async fn unavailable(&self, access: &GateAccess) -> Result<Option<Unavailable>, StoreError> {
+    async fn unavailable(&self, access: &GateAccess) -> StoreResult<Option<Unavailable>> {
         let (who, quota) = (&access.tenant, access.profile.live_session_quota);
         if who.mode == Mode::Test || quota.is_none() {
             return Ok(None);

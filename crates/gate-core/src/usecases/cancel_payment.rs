@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -73,7 +73,7 @@ impl CancelPayment {
         who: &Tenant,
         session: SessionId,
         payment: PaymentId,
-    ) -> Result<Option<RailRecord>, StoreError> {
+    ) -> StoreResult<Option<RailRecord>> {
         for kind in RailKind::ALL {
             let id = RailId::of_payment(kind, payment);
             let found = self.context.store.rail_get(who, id).await?;

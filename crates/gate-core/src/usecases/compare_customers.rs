@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreError, StoreResult};
 use partner_core::races::retry_lost_races;
 use partner_core::sealing::Sealer;
 use partner_core::{PartnerId, Tenant};
@@ -48,7 +48,7 @@ impl CompareCustomers {
         &self,
         mode: Mode,
         after: Option<&PartnerId>,
-    ) -> Result<FormsPage<PartnerId>, StoreError> {
+    ) -> StoreResult<FormsPage<PartnerId>> {
         self.store.partners_after(mode, after, PAGE).await
     }
 
@@ -57,7 +57,7 @@ impl CompareCustomers {
         &self,
         who: &Tenant,
         after: Option<CustomerId>,
-    ) -> Result<FormsPage<CustomerId>, StoreError> {
+    ) -> StoreResult<FormsPage<CustomerId>> {
         self.store.customers_without_forms(who, after, PAGE).await
     }
 
@@ -68,11 +68,11 @@ impl CompareCustomers {
     ///
     /// # Errors
     /// [`StoreError`]; nothing was written.
-    pub async fn compare(&self, who: &Tenant, ids: &[CustomerId]) -> Result<Compared, StoreError> {
+    pub async fn compare(&self, who: &Tenant, ids: &[CustomerId]) -> StoreResult<Compared> {
         retry_lost_races(|| self.compare_once(who, ids)).await
     }
 
-    async fn compare_once(&self, who: &Tenant, ids: &[CustomerId]) -> Result<Compared, StoreError> {
+    async fn compare_once(&self, who: &Tenant, ids: &[CustomerId]) -> StoreResult<Compared> {
         let mut compared = Compared::default();
         let mut tx = self.store.forms_begin("customer_forms").await?;
         for id in ids {
@@ -98,7 +98,7 @@ impl CompareCustomers {
         who: &Tenant,
         found: &SealedCustomer,
         compared: &mut Compared,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let person = match open(&self.sealer, who, found) {
             Ok(customer) => customer.person,
             Err(StoreError::Unavailable(_)) => {

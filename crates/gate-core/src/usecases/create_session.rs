@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreError, StoreResult, Timestamp};
 use partner_core::Denial;
 use partner_core::idempotency::OperationKey;
 use partner_core::key::publishable_place;
@@ -114,7 +114,7 @@ impl GateWrite for NewSession<'_> {
         "session_create"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Rows, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<Rows> {
         let who = &self.access.tenant;
         Ok(Rows {
             tally: match who.mode {
@@ -159,7 +159,7 @@ impl NewSession<'_> {
         &self,
         tx: &mut dyn GateTx,
         now: Timestamp,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> StoreResult<Option<String>> {
         let who = &self.access.tenant;
         let newest = tx.publishable_key_newest(who, now).await?;
         let Some((id, sealed)) = newest else {

@@ -1,7 +1,7 @@
 //! Customers: create, update, delete, find.
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::page::Page;
@@ -95,7 +95,7 @@ impl CustomerChange {
 
 impl Customers {
     /// A customer of the tenant.
-    pub async fn get(&self, who: &Tenant, id: CustomerId) -> Result<Option<Customer>, StoreError> {
+    pub async fn get(&self, who: &Tenant, id: CustomerId) -> StoreResult<Option<Customer>> {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
         };
@@ -110,7 +110,7 @@ impl Customers {
         who: &Tenant,
         wanted: &CustomerSearch,
         limit: u32,
-    ) -> Result<Page<Customer>, StoreError> {
+    ) -> StoreResult<Page<Customer>> {
         if wanted.after.is_some_and(|id| id.mode() != who.mode) {
             return Ok(Page::empty());
         }
@@ -126,7 +126,7 @@ impl Customers {
             .store
             .customers_page(who, &filter, limit.saturating_add(1))
             .await?;
-        let opened: Result<Vec<Customer>, StoreError> =
+        let opened: StoreResult<Vec<Customer>> =
             rows.iter().map(|row| self.open(who, row)).collect();
         Ok(Page::cut(opened?, limit))
     }
@@ -219,24 +219,20 @@ impl Customers {
         Ok(tx.event_insert(&event).await?)
     }
 
-    fn seal(&self, who: &Tenant, customer: &Customer) -> Result<SealedCustomer, StoreError> {
+    fn seal(&self, who: &Tenant, customer: &Customer) -> StoreResult<SealedCustomer> {
         let GateContext {
             sealer, entropy, ..
         } = &self.context;
         Ok(customer.seal(who, sealer, entropy.as_ref())?)
     }
 
-    fn open(&self, who: &Tenant, found: &SealedCustomer) -> Result<Customer, StoreError> {
+    fn open(&self, who: &Tenant, found: &SealedCustomer) -> StoreResult<Customer> {
         open(&self.context.sealer, who, found)
     }
 }
 
 /// Opens a stored customer.
-pub(super) fn open(
-    sealer: &Sealer,
-    who: &Tenant,
-    found: &SealedCustomer,
-) -> Result<Customer, StoreError> {
+pub(super) fn open(sealer: &Sealer, who: &Tenant, found: &SealedCustomer) -> StoreResult<Customer> {
     let damaged = |damage: CustomerDamage| StoreError::Inconsistent {
         table: "customers",
         column: damage.column(),
@@ -264,7 +260,7 @@ impl GateWrite for NewCustomer<'_> {
         "customer_create"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Unique>, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<Option<Unique>> {
         let identity = (self.person).identity(&self.customers.context.sealer, self.who);
         tx.customer_taken(self.who, &identity).await
     }
@@ -308,7 +304,7 @@ impl GateWrite for ChangedCustomer<'_> {
         self.change.name()
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<SealedCustomer>, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<Option<SealedCustomer>> {
         tx.customer_lock(self.who, self.id).await
     }
 

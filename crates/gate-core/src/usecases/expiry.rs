@@ -2,7 +2,7 @@
 //!
 //! Concurrent use cases expire a session once: one compare-and-swap, one event.
 
-use kernel::{Mode, Readable, StoreError, Timestamp};
+use kernel::{Mode, Readable, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -102,7 +102,7 @@ impl GateContext {
         &self,
         mode: Mode,
         share: &DueShare,
-    ) -> Result<Readable<(Tenant, SessionId)>, StoreError> {
+    ) -> StoreResult<Readable<(Tenant, SessionId)>> {
         self.store.sessions_overdue_in(mode, share).await
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::Denial;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::ports::RateSource;
@@ -148,7 +148,7 @@ impl GateWrite for NewQuote<'_> {
         "signed_quote_lock"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Option<Arc<GateAccess>>, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<Option<Arc<GateAccess>>> {
         tx.access_get(&self.access.tenant, self.access.key.id).await
     }
 

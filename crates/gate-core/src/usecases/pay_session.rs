@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kernel::address::AddressError;
 use kernel::rates::Side;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::sealing::SealRefused;
@@ -321,7 +321,7 @@ impl GateWrite for PaymentWrite<'_> {
         "payment_create"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<RedemptionRows, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<RedemptionRows> {
         RedemptionRows::lock(tx, self.access, Some(self.session), self.quote).await
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::access::GateAccess;
-use kernel::{Entropy, StoreError, Timestamp};
+use kernel::{Entropy, StoreError, StoreResult, Timestamp};
 use partner_core::ports::RateSource;
 
 use crate::catalogue::{Catalogue, Ineligible, Method};
@@ -192,7 +192,7 @@ impl PreviewQuotes {
             .offers(side, currency, order.listing, order.country)
     }
 
-    async fn lock(&self, access: &GateAccess, order: &Order<'_>) -> Result<Preview, StoreError> {
+    async fn lock(&self, access: &GateAccess, order: &Order<'_>) -> StoreResult<Preview> {
         let who = &access.tenant;
         let mut tx = self.store.gate_begin("quote_preview").await?;
         let now = tx.now().await?;

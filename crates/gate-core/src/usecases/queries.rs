@@ -1,6 +1,6 @@
 //! Reads. The only write is a due expiry.
 
-use kernel::{Seen, StoreError};
+use kernel::{Seen, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::page::Page;
 
@@ -64,7 +64,7 @@ impl GateQueries {
         &self,
         who: &Tenant,
         refid: RefId,
-    ) -> Result<Option<Transaction>, StoreError> {
+    ) -> StoreResult<Option<Transaction>> {
         match refid.in_mode(who.mode) {
             Some(refid) => self.context.store.transaction_get(who, refid).await,
             None => Ok(None),
@@ -77,7 +77,7 @@ impl GateQueries {
         who: &Tenant,
         filter: &TransactionFilter,
         limit: u32,
-    ) -> Result<Page<Transaction>, StoreError> {
+    ) -> StoreResult<Page<Transaction>> {
         let stray_cursor = filter.after.is_some_and(|it| it.id().mode() != who.mode);
         let stray_session = filter.session.is_some_and(|id| id.mode() != who.mode);
         if stray_cursor || stray_session {
@@ -96,7 +96,7 @@ impl GateQueries {
         &self,
         who: &Tenant,
         id: SignedQuoteId,
-    ) -> Result<Option<Seen<SignedQuote>>, StoreError> {
+    ) -> StoreResult<Option<Seen<SignedQuote>>> {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
         };
@@ -113,7 +113,7 @@ impl GateQueries {
     }
 
     /// A rail record.
-    pub async fn rail(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, StoreError> {
+    pub async fn rail(&self, who: &Tenant, id: RailId) -> StoreResult<Option<RailRecord>> {
         match id.in_mode(who.mode) {
             Some(id) => self.context.store.rail_get(who, id).await,
             None => Ok(None),
@@ -121,7 +121,7 @@ impl GateQueries {
     }
 
     /// The partner's branding.
-    pub async fn branding(&self, who: &Tenant) -> Result<Branding, StoreError> {
+    pub async fn branding(&self, who: &Tenant) -> StoreResult<Branding> {
         Ok(self.context.store.branding_get(who).await?.value)
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
@@ -187,7 +187,7 @@ impl GateWrite for RedemptionWrite<'_> {
         "rail_create"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<RedemptionRows, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<RedemptionRows> {
         let (session, quote) = self.asked.named(&self.access.tenant);
         RedemptionRows::lock(tx, self.access, session, quote).await
     }

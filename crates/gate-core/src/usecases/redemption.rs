@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::{Denial, Tenant};
 
 use super::context::GateContext;
@@ -30,7 +30,7 @@ impl RedemptionRows {
         access: &GateAccess,
         session: Option<SessionId>,
         quote: Option<SignedQuoteId>,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let who = &access.tenant;
         Ok(Self {
             session: match session {

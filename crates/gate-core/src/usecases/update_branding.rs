@@ -1,7 +1,7 @@
 //! Updating the branding: the named fields change, the other fields stay.
 
 use async_trait::async_trait;
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
@@ -62,7 +62,7 @@ impl GateWrite for BrandingWrite<'_> {
         "branding_update"
     }
 
-    async fn lock(&self, tx: &mut dyn GateTx) -> Result<Branding, StoreError> {
+    async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<Branding> {
         tx.branding_lock(self.who).await
     }
 

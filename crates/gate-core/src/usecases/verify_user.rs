@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{StoreError, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -126,7 +126,7 @@ impl VerifyUser {
         who: &Tenant,
         session: &Session,
         country: Option<CountryCode>,
-    ) -> Result<ShownVerification, StoreError> {
+    ) -> StoreResult<ShownVerification> {
         let found = self.context.store.verification_get(who, session.id).await?;
         let needed = self.needed(who, session, country);
         Ok(shown(needed, found.as_ref()))

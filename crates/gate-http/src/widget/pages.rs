@@ -7,7 +7,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use gate_core::access::may_write;
 use gate_core::profile::GateProfile;
-use kernel::{Clock, Mode, StoreError};
+use kernel::{Clock, Mode, StoreResult};
 use partner_core::key::{KeyKind, PresentedKey};
 use partner_core::ports::Directory;
 
@@ -40,7 +40,7 @@ pub(super) struct Checkout {
 
 impl Checkout {
     /// The pages that may frame the widget of a key: the partner's, while the key could start it.
-    async fn ancestors(&self, query: &str) -> Result<Ancestors, StoreError> {
+    async fn ancestors(&self, query: &str) -> StoreResult<Ancestors> {
         let Some(key) = publishable_key(query).filter(|key| key.mode == self.mode) else {
             return Ok(Ancestors::default());
         };

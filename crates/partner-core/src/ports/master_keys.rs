@@ -1,7 +1,7 @@
 //! The ports of the master key rotation.
 
 use async_trait::async_trait;
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreResult};
 
 use crate::Tenant;
 use crate::sealing::{Fingerprint, Sealed};
@@ -63,7 +63,7 @@ pub struct ResealedValue {
 #[async_trait]
 pub trait MasterKeyStore: Send + Sync {
     /// All recorded keys, in the order of their use.
-    async fn master_keys(&self) -> Result<Vec<StoredMasterKey>, StoreError>;
+    async fn master_keys(&self) -> StoreResult<Vec<StoredMasterKey>>;
     /// Makes a new key the current one in place of `current`, which becomes older. Lost if another key is current or
     /// the new key is recorded already.
     async fn master_key_promote(
@@ -71,9 +71,9 @@ pub trait MasterKeyStore: Send + Sync {
         current: Fingerprint,
         fingerprint: Fingerprint,
         derived: &Sealed,
-    ) -> Result<Cas, StoreError>;
+    ) -> StoreResult<Cas>;
     /// Retires the older keys. Guard: `current` is the current key.
-    async fn master_keys_retire(&self, current: Fingerprint) -> Result<Cas, StoreError>;
+    async fn master_keys_retire(&self, current: Fingerprint) -> StoreResult<Cas>;
     /// The sealed columns, by name: `table.column`.
     fn sealed_columns(&self) -> Vec<&'static str>;
     /// The rows of a sealed column after a row, at most `limit`, including rows without a value, so that each page
@@ -83,11 +83,7 @@ pub trait MasterKeyStore: Send + Sync {
         column: &str,
         after: Option<&SealedRow>,
         limit: u32,
-    ) -> Result<Vec<SealedValue>, StoreError>;
+    ) -> StoreResult<Vec<SealedValue>>;
     /// Replaces values of a sealed column in one transaction. Returns the number of values that were still unchanged.
-    async fn sealed_replace(
-        &self,
-        column: &str,
-        values: &[ResealedValue],
-    ) -> Result<u64, StoreError>;
+    async fn sealed_replace(&self, column: &str, values: &[ResealedValue]) -> StoreResult<u64>;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreError, StoreResult};
 
 use crate::Tenant;
 use crate::events::{DeliveryId, Service};
@@ -39,7 +39,7 @@ impl Delivered {
         who: &Tenant,
         filter: DeliveryFilter,
         limit: u32,
-    ) -> Result<Page<DeliveryView>, StoreError> {
+    ) -> StoreResult<Page<DeliveryView>> {
         let wanted = limit.saturating_add(1);
         let page = self
             .deliveries

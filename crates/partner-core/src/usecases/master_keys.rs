@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Cas, Entropy, StoreError};
+use kernel::{Cas, Entropy, StoreError, StoreResult};
 
 use crate::ports::{
     MasterKeyState, MasterKeyStore, PartnerTx, ResealedValue, SealedValue, StoredMasterKey,
@@ -158,7 +158,7 @@ const fn won(outcome: Cas) -> Result<(), RotateKeyError> {
 ///
 /// # Errors
 /// [`StoreError`], also if the key is not held.
-pub async fn follow(tx: &mut dyn PartnerTx, sealer: &Sealer) -> Result<(), StoreError> {
+pub async fn follow(tx: &mut dyn PartnerTx, sealer: &Sealer) -> StoreResult<()> {
     let current = tx.master_key().await?;
     let current = current.as_deref().and_then(Fingerprint::parse);
     if let Some(current) = current {

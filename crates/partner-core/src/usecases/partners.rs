@@ -1,6 +1,6 @@
 //! Finding a partner by its id, for tools.
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 
 use crate::ports::PartnerStore;
 use crate::{Partner, PartnerId, Tenant};
@@ -13,7 +13,7 @@ pub async fn nearest(
     store: &dyn PartnerStore,
     mode: Mode,
     wanted: &str,
-) -> Result<Option<PartnerId>, StoreError> {
+) -> StoreResult<Option<PartnerId>> {
     let mut tx = store.partner_begin("partner_nearest").await?;
     let ids = tx.partner_ids(mode).await?;
     let likeness = |id: &PartnerId| strsim::jaro_winkler(id.as_str(), wanted);
@@ -24,7 +24,7 @@ pub async fn nearest(
 }
 
 /// The partner, if it is provisioned in this mode.
-pub async fn find(store: &dyn PartnerStore, who: &Tenant) -> Result<Option<Partner>, StoreError> {
+pub async fn find(store: &dyn PartnerStore, who: &Tenant) -> StoreResult<Option<Partner>> {
     let mut tx = store.partner_begin("partner_find").await?;
     tx.partner_lock(who).await
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::ports::{MasterKeyState, StoredMasterKey};
 use partner_core::sealing::Fingerprint;
 use partner_core::usecases::master_keys::{
@@ -136,7 +136,7 @@ async fn add(installation: &Installation, terminal: &Terminal) -> Result<(), Fai
 }
 
 /// The configured keys that the database does not know yet.
-async fn new_keys(installation: &Installation) -> Result<Vec<Fingerprint>, StoreError> {
+async fn new_keys(installation: &Installation) -> StoreResult<Vec<Fingerprint>> {
     let known = installation.base.store.master_keys().await?;
     let is_new = |key: &Fingerprint| known.iter().all(|known| known.fingerprint != *key);
     let new: BTreeSet<Fingerprint> = installation.base.sealer.held().filter(is_new).collect();

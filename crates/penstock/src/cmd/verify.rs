@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::ports::{AuditReport, AuditStep};
 use runtime::OpenedBase;
 use serde::Serialize;
@@ -31,7 +31,7 @@ pub(crate) async fn run(given: InstallationArgs, terminal: &Terminal) -> Result<
     })
 }
 
-async fn audit(base: &OpenedBase) -> Result<AuditReport, StoreError> {
+async fn audit(base: &OpenedBase) -> StoreResult<AuditReport> {
     let progress = Progress::begin("checking");
     let told = |step: AuditStep| {
         let AuditStep {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -37,14 +37,10 @@ impl CatchUpVelocity {
     ///
     /// # Errors
     /// The errors of the queue and of [`CatchUpVelocity::run`].
-    pub async fn submit<F, R>(
-        &self,
-        command: TransactCommand,
-        queue: F,
-    ) -> Result<Decision, StoreError>
+    pub async fn submit<F, R>(&self, command: TransactCommand, queue: F) -> StoreResult<Decision>
     where
         F: Fn(TransactCommand) -> R + Send + Sync,
-        R: Future<Output = Result<Decision, StoreError>> + Send,
+        R: Future<Output = StoreResult<Decision>> + Send,
     {
         for _ in 0..CATCH_UPS {
             let decision = queue(command.clone()).await?;
@@ -60,7 +56,7 @@ impl CatchUpVelocity {
     ///
     /// # Errors
     /// [`StoreError`], but never [`StoreError::CommitUnknown`], because a step may be repeated.
-    pub async fn run(&self, who: &Tenant) -> Result<u32, StoreError> {
+    pub async fn run(&self, who: &Tenant) -> StoreResult<u32> {
         for steps in 1..=MAX_STEPS {
             let stepping = retry_lost_races(|| self.step(who)).await;
             match stepping {
@@ -79,7 +75,7 @@ impl CatchUpVelocity {
     }
 
     /// Runs one step; `false` if the total was exact.
-    async fn step(&self, who: &Tenant) -> Result<bool, StoreError> {
+    async fn step(&self, who: &Tenant) -> StoreResult<bool> {
         let mut tx = self.store.begin("velocity_step").await?;
         let Some(velocity) = tx.velocity_lock(who).await? else {
             return Ok(false);
@@ -117,10 +113,6 @@ impl CatchUpVelocity {
     }
 }
 
-async fn read(
-    tx: &mut dyn PoolsTx,
-    who: &Tenant,
-    range: VelocityRange,
-) -> Result<TradesRead, StoreError> {
+async fn read(tx: &mut dyn PoolsTx, who: &Tenant, range: VelocityRange) -> StoreResult<TradesRead> {
     tx.velocity_read(who, range, STEP).await
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::profile::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
-use kernel::{Amount, AmountError, Asset, Clock, Entropy, StoreError};
+use kernel::{Amount, AmountError, Asset, Clock, Entropy, StoreError, StoreResult};
 use partner_core::ports::RateSource;
 use partner_core::{Access, Tenant};
 
@@ -227,7 +227,7 @@ impl CreateQuote {
         access: &Access<PoolsProfile>,
         order: &Order,
         priced: Priced,
-    ) -> Result<Quote, StoreError> {
+    ) -> StoreResult<Quote> {
         let terms = Terms {
             pool: order.pool,
             side: order.side,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Amount, Asset, AssetKind, Entropy, StoreError};
+use kernel::{Amount, Asset, AssetKind, Entropy, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::races::{LostRace, retry_lost_races};
 use partner_core::text::RefusedCharacter;
@@ -138,7 +138,7 @@ impl CreditAccount {
     }
 
     /// Finishes the running recount of an account, or runs a new one.
-    async fn recount(&self, who: &Tenant, asset: Asset) -> Result<(), StoreError> {
+    async fn recount(&self, who: &Tenant, asset: Asset) -> StoreResult<()> {
         while slice(&self.store, who, asset, |_, _| true).await? == Run::More {}
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{Asset, Seen, StoreError};
+use kernel::{Asset, Seen, StoreResult};
 use partner_core::Tenant;
 use partner_core::page::Page;
 
@@ -50,7 +50,7 @@ impl PoolsQueries {
         &self,
         who: &Tenant,
         id: QuoteId,
-    ) -> Result<Option<(Quote, QuoteStatus)>, StoreError> {
+    ) -> StoreResult<Option<(Quote, QuoteStatus)>> {
         let Some(id) = id.in_mode(who.mode) else {
             return Ok(None);
         };
@@ -69,7 +69,7 @@ impl PoolsQueries {
     }
 
     /// A trade by its own id.
-    pub async fn trade(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+    pub async fn trade(&self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>> {
         match id.in_mode(who.mode) {
             Some(id) => self.reads.trade_get(who, id).await,
             None => Ok(None),
@@ -82,7 +82,7 @@ impl PoolsQueries {
         who: &Tenant,
         filter: &TradeFilter,
         limit: u32,
-    ) -> Result<Page<Trade>, StoreError> {
+    ) -> StoreResult<Page<Trade>> {
         if filter.cursor.is_some_and(|id| id.mode() != who.mode) {
             return Ok(Page::empty());
         }
@@ -94,7 +94,7 @@ impl PoolsQueries {
     }
 
     /// An account; `None` before its first entry.
-    pub async fn account(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+    pub async fn account(&self, who: &Tenant, asset: Asset) -> StoreResult<Option<Account>> {
         self.reads.account_get(who, asset).await
     }
 
@@ -108,7 +108,7 @@ impl PoolsQueries {
         filter: &LedgerFilter,
         after: Option<LedgerCursor>,
         limit: u32,
-    ) -> Result<Option<AccountStatement>, StoreError> {
+    ) -> StoreResult<Option<AccountStatement>> {
         let mut filter = filter.clone();
         if let Some(place) = after {
             let here = self.entry_at(who, asset, place.sequence).await?;
@@ -132,7 +132,7 @@ impl PoolsQueries {
         who: &Tenant,
         asset: Asset,
         sequence: i64,
-    ) -> Result<Option<EntryId>, StoreError> {
+    ) -> StoreResult<Option<EntryId>> {
         let up_to = LedgerFilter {
             before_sequence: Some(sequence.saturating_add(1)),
             ..LedgerFilter::default()

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Asset, Mode, Readable, StoreError, Timestamp};
+use kernel::{Asset, Mode, Readable, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -28,14 +28,14 @@ pub struct RecountContingentCredits {
 
 impl RecountContingentCredits {
     /// The accounts that need a recount: their contingent credits exceed half of the limit.
-    pub async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+    pub async fn due(&self) -> StoreResult<Readable<(Tenant, Asset)>> {
         self.store
             .commitments_above(self.mode, RECOUNT_THRESHOLD)
             .await
     }
 
     /// Runs one slice of an account's recount; `false` if none is running and none is due.
-    pub async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
+    pub async fn advance(&self, who: &Tenant, asset: Asset) -> StoreResult<bool> {
         let rested = |ended: Timestamp, now: Timestamp| now >= ended.plus(RECOUNT_BACKOFF);
         let run = slice(&self.store, who, asset, rested).await?;
         Ok(run == Run::More)
@@ -60,7 +60,7 @@ pub(super) async fn slice(
     who: &Tenant,
     asset: Asset,
     again: impl Fn(Timestamp, Timestamp) -> bool + Send + Sync,
-) -> Result<Run, StoreError> {
+) -> StoreResult<Run> {
     retry_lost_races(|| slice_once(store, who, asset, &again)).await
 }
 
@@ -69,7 +69,7 @@ async fn slice_once(
     who: &Tenant,
     asset: Asset,
     again: &(impl Fn(Timestamp, Timestamp) -> bool + Send + Sync),
-) -> Result<Run, StoreError> {
+) -> StoreResult<Run> {
     let mut tx = store.begin("recount").await?;
     let account = tx.account_lock(who, asset).await?;
     let now = tx.now().await?;
@@ -103,7 +103,7 @@ async fn read(
     account: &Account,
     recount: Recount,
     now: Timestamp,
-) -> Result<(Recount, Slice), StoreError> {
+) -> StoreResult<(Recount, Slice)> {
     let asset = account.asset();
     let range = recount.settled_range(now);
     let settled = tx.refundable(who, asset, range, SLICE).await?;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::profile::{PoolId, PoolsProfile};
-use kernel::{Clock, Entropy, Seen, StoreError};
+use kernel::{Clock, Entropy, Seen, StoreError, StoreResult};
 use partner_core::idempotency::{Fingerprint, OperationKey, Scope};
 use partner_core::ports::{InFlight, Ticket};
 use partner_core::{Access, Tenant};
@@ -139,7 +139,7 @@ impl TransactQuote {
     }
 
     /// Queues a command, and again after its velocity total has caught up.
-    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
+    async fn submit(&self, command: TransactCommand) -> StoreResult<Decision> {
         let submit = |command| self.queue.submit(command);
         self.catch_up.submit(command, submit).await
     }
@@ -221,12 +221,7 @@ impl TransactQuote {
     /// Confirms the hold after the commit, so that the engine may deliver. Releases it after a refusal, also if the engine did
     /// not respond, because it may hold anyway. Does neither after an unknown commit: every poll confirms first, and a hold
     /// without a trade lapses.
-    async fn notify_engine(
-        &self,
-        who: &Tenant,
-        trade: TradeId,
-        outcome: &Result<Decision, StoreError>,
-    ) {
+    async fn notify_engine(&self, who: &Tenant, trade: TradeId, outcome: &StoreResult<Decision>) {
         match outcome {
             Ok(Ok(TransactOutcome::Opened(_))) => {
                 if self.engine.confirm(who, trade).await != Some(Confirmation::Confirmed) {

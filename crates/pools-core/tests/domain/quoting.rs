@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
-use kernel::{AmountError, Asset, StoreError};
+use kernel::{AmountError, Asset, StoreError, StoreResult};
 use partner_core::Access;
 use partner_core::ports::Submit;
 use pools_core::destination::{AddressError, DestNetwork, EvmNetwork};
@@ -31,7 +31,7 @@ struct Queue {
 
 #[async_trait]
 impl Submit<NewQuote, Quote> for Queue {
-    async fn submit(&self, quote: NewQuote) -> Result<Quote, StoreError> {
+    async fn submit(&self, quote: NewQuote) -> StoreResult<Quote> {
         if self.is_full {
             return Err(StoreError::Overloaded);
         }

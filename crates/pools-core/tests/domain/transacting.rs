@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Seen, StoreError, Timestamp};
+use kernel::{Amount, Seen, StoreError, StoreResult, Timestamp};
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::ports::{InFlight, Submit, Ticket};
 use partner_core::{Access, Tenant};
@@ -26,7 +26,7 @@ use crate::fixtures::{
 };
 use crate::unused_store::catch_up;
 
-type QueueResult = fn(&TransactCommand) -> Result<Decision, StoreError>;
+type QueueResult = fn(&TransactCommand) -> StoreResult<Decision>;
 
 /// The upstreams and the batch queue, with their prepared responses.
 struct Scene {
@@ -160,7 +160,7 @@ impl InFlight for Scene {
 
 #[async_trait]
 impl Submit<TransactCommand, Decision> for Scene {
-    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
+    async fn submit(&self, command: TransactCommand) -> StoreResult<Decision> {
         self.journal.note(format!("queue, hold {:?}", command.hold));
         self.commands.lock().unwrap().push(command.clone());
         (self.queue)(&command)
@@ -216,7 +216,7 @@ impl TransactPreflight for Scene {
         _: &Scope,
         _: &PoolId,
         _: QuoteId,
-    ) -> Result<Seen<TransactSnapshot>, StoreError> {
+    ) -> StoreResult<Seen<TransactSnapshot>> {
         self.journal.note("read");
         Ok(Seen {
             value: self.seen.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{Asset, Mode, Readable, Seen, StoreError};
+use kernel::{Asset, Mode, Readable, Seen, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use pools_core::ports::{
@@ -27,13 +27,13 @@ pub(crate) fn catch_up() -> CatchUpVelocity {
 
 struct UnusedStore;
 
-fn unused<T>() -> Result<T, StoreError> {
+fn unused<T>() -> StoreResult<T> {
     Err(StoreError::unexpected("the store is not used"))
 }
 
 #[async_trait]
 impl PoolsReads for UnusedStore {
-    async fn quote_get(&self, _: &Tenant, _: QuoteId) -> Result<Option<Seen<Quote>>, StoreError> {
+    async fn quote_get(&self, _: &Tenant, _: QuoteId) -> StoreResult<Option<Seen<Quote>>> {
         unused()
     }
 
@@ -41,28 +41,19 @@ impl PoolsReads for UnusedStore {
         &self,
         _: &Tenant,
         _: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Quote>>> {
         unused()
     }
 
-    async fn trade_by_quote(
-        &self,
-        _: &Tenant,
-        _: QuoteId,
-    ) -> Result<Option<Seen<Trade>>, StoreError> {
+    async fn trade_by_quote(&self, _: &Tenant, _: QuoteId) -> StoreResult<Option<Seen<Trade>>> {
         unused()
     }
 
-    async fn trade_get(&self, _: &Tenant, _: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_get(&self, _: &Tenant, _: TradeId) -> StoreResult<Option<Trade>> {
         unused()
     }
 
-    async fn trades_page(
-        &self,
-        _: &Tenant,
-        _: &TradeFilter,
-        _: u32,
-    ) -> Result<Vec<Trade>, StoreError> {
+    async fn trades_page(&self, _: &Tenant, _: &TradeFilter, _: u32) -> StoreResult<Vec<Trade>> {
         unused()
     }
 
@@ -70,7 +61,7 @@ impl PoolsReads for UnusedStore {
         &self,
         _: &Tenant,
         _: Asset,
-    ) -> Result<Option<pools_core::ledger::Account>, StoreError> {
+    ) -> StoreResult<Option<pools_core::ledger::Account>> {
         unused()
     }
 
@@ -80,7 +71,7 @@ impl PoolsReads for UnusedStore {
         _: Asset,
         _: &LedgerFilter,
         _: u32,
-    ) -> Result<Option<LedgerPage>, StoreError> {
+    ) -> StoreResult<Option<LedgerPage>> {
         unused()
     }
 }
@@ -92,22 +83,18 @@ impl TransactPreflight for UnusedStore {
         _: &Scope,
         _: &PoolId,
         _: QuoteId,
-    ) -> Result<Seen<TransactSnapshot>, StoreError> {
+    ) -> StoreResult<Seen<TransactSnapshot>> {
         unused()
     }
 }
 
 #[async_trait]
 impl PoolsStore for UnusedStore {
-    async fn begin(&self, _: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+    async fn begin(&self, _: &'static str) -> StoreResult<Box<dyn PoolsTx>> {
         unused()
     }
 
-    async fn commitments_above(
-        &self,
-        _: Mode,
-        _: i64,
-    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+    async fn commitments_above(&self, _: Mode, _: i64) -> StoreResult<Readable<(Tenant, Asset)>> {
         unused()
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{Asset, Readable, StoreError};
+use kernel::{Asset, Readable, StoreResult};
 use partner_core::Tenant;
 use partner_core::ports::Readiness;
 use pools_core::usecases::recount_contingent_credits::RecountContingentCredits;
@@ -19,19 +19,19 @@ const FAILED: &str = "Failed to recount contingent credits";
 #[async_trait]
 pub(super) trait Recounts: Send + Sync {
     /// The accounts that need a recount.
-    async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError>;
+    async fn due(&self) -> StoreResult<Readable<(Tenant, Asset)>>;
 
     /// Runs one slice of an account's recount. Returns whether another one follows.
-    async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError>;
+    async fn advance(&self, who: &Tenant, asset: Asset) -> StoreResult<bool>;
 }
 
 #[async_trait]
 impl Recounts for RecountContingentCredits {
-    async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+    async fn due(&self) -> StoreResult<Readable<(Tenant, Asset)>> {
         RecountContingentCredits::due(self).await
     }
 
-    async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
+    async fn advance(&self, who: &Tenant, asset: Asset) -> StoreResult<bool> {
         RecountContingentCredits::advance(self, who, asset).await
     }
 }
@@ -88,7 +88,7 @@ async fn recount(
     who: &Tenant,
     asset: Asset,
     stop: &CancellationToken,
-) -> Result<u64, StoreError> {
+) -> StoreResult<u64> {
     let mut slices = 0_u64;
     while !stop.is_cancelled() && recounting.advance(who, asset).await? {
         slices = slices.saturating_add(1);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Mode, StoreError};
+use kernel::{Mode, StoreResult};
 use partner_core::events::Service;
 use partner_core::ports::{KeySweep, Maintenance};
 use tokio_util::sync::CancellationToken;
@@ -59,7 +59,7 @@ pub(super) async fn sweep_keys(
     sweep: &mut KeySweep,
     left: &mut bool,
     stop: &CancellationToken,
-) -> Result<u64, StoreError> {
+) -> StoreResult<u64> {
     let mut deleted = 0_u64;
     for _ in 0..MAX_SWEEP_TRANSACTIONS {
         let swept = store.idempotency_sweep(sweep, SWEEP_BATCH).await?;

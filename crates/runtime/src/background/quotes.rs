@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Mode, Readable, StoreError};
+use kernel::{Mode, Readable, StoreResult};
 use partner_core::ports::Readiness;
 use pools_core::ports::QuoteRetention;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +39,7 @@ pub(super) async fn forget(
     readiness: &dyn Readiness,
     (mode, retention): (Mode, Duration),
     stop: &CancellationToken,
-) -> Result<u64, StoreError> {
+) -> StoreResult<u64> {
     let mut deleted = 0_u64;
     let mut without = BTreeSet::new();
     for round in 0..MAX_SWEEP_TRANSACTIONS {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use kernel::{Asset, Mode, Readable, Timestamp};
+use kernel::{Asset, Mode, Readable, StoreResult, Timestamp};
 use partner_core::events::Service;
 use partner_core::key::{KeyId, KeyUse};
 use partner_core::ports::{KeySweep, KeysSwept, Maintenance};
@@ -26,11 +26,7 @@ const START: i64 = 1_779_710_400_000;
 
 #[async_trait]
 impl Maintenance for Records {
-    async fn idempotency_sweep(
-        &self,
-        sweep: &KeySweep,
-        limit: u32,
-    ) -> Result<KeysSwept, StoreError> {
+    async fn idempotency_sweep(&self, sweep: &KeySweep, limit: u32) -> StoreResult<KeysSwept> {
         assert_eq!(
             sweep.age,
             Duration::from_secs(3660),
@@ -50,11 +46,11 @@ impl Maintenance for Records {
         })
     }
 
-    async fn gather_statistics(&self) -> Result<u64, StoreError> {
+    async fn gather_statistics(&self) -> StoreResult<u64> {
         Ok(0)
     }
 
-    async fn key_uses_record(&self, _: &[KeyUse]) -> Result<(), StoreError> {
+    async fn key_uses_record(&self, _: &[KeyUse]) -> StoreResult<()> {
         Ok(())
     }
 }
@@ -113,7 +109,7 @@ struct LockedStore {
     counted: Mutex<Vec<(Tenant, Asset, bool)>>,
 }
 
-fn check(who: &Tenant) -> Result<(), StoreError> {
+fn check(who: &Tenant) -> StoreResult<()> {
     if who.partner.as_str() == "locked" {
         return Err(StoreError::unavailable("the row is locked"));
     }
@@ -122,22 +118,22 @@ fn check(who: &Tenant) -> Result<(), StoreError> {
 
 #[async_trait]
 impl Readiness for LockedStore {
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self) -> StoreResult<()> {
         Ok(())
     }
 }
 
 #[async_trait]
 impl Maintenance for LockedStore {
-    async fn idempotency_sweep(&self, _: &KeySweep, _: u32) -> Result<KeysSwept, StoreError> {
+    async fn idempotency_sweep(&self, _: &KeySweep, _: u32) -> StoreResult<KeysSwept> {
         Err(StoreError::Overloaded)
     }
 
-    async fn gather_statistics(&self) -> Result<u64, StoreError> {
+    async fn gather_statistics(&self) -> StoreResult<u64> {
         Ok(0)
     }
 
-    async fn key_uses_record(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+    async fn key_uses_record(&self, uses: &[KeyUse]) -> StoreResult<()> {
         uses.iter().try_for_each(|one| check(&one.who))?;
         self.uses.lock().unwrap().extend(uses.iter().cloned());
         Ok(())
@@ -146,24 +142,14 @@ impl Maintenance for LockedStore {
 
 #[async_trait]
 impl QuoteRetention for LockedStore {
-    async fn quotes_overdue(
-        &self,
-        _: Mode,
-        _: Duration,
-        _: u32,
-    ) -> Result<Readable<Tenant>, StoreError> {
+    async fn quotes_overdue(&self, _: Mode, _: Duration, _: u32) -> StoreResult<Readable<Tenant>> {
         let forgotten = self.forgotten.lock().unwrap();
         let partners = ["a", "locked", "z"].map(tenant).into_iter();
         let overdue = partners.filter(|who| !forgotten.contains(&(who.clone(), true)));
         Ok(overdue.map(Ok).collect())
     }
 
-    async fn quotes_forget(
-        &self,
-        who: &Tenant,
-        _: Duration,
-        _: u32,
-    ) -> Result<Forgotten, StoreError> {
+    async fn quotes_forget(&self, who: &Tenant, _: Duration, _: u32) -> StoreResult<Forgotten> {
         let checked = check(who);
         let outcome = (who.clone(), checked.is_ok());
         self.forgotten.lock().unwrap().push(outcome);
@@ -193,13 +179,13 @@ async fn old_quotes_are_deleted_although_another_partner_is_locked() {
 /// Each account needs one slice.
 #[async_trait]
 impl Recounts for LockedStore {
-    async fn due(&self) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+    async fn due(&self) -> StoreResult<Readable<(Tenant, Asset)>> {
         let partners = ["a", "locked", "z"].map(tenant).into_iter();
         let accounts = partners.flat_map(|who| accounts().map(|asset| (who.clone(), asset)));
         Ok(accounts.map(Ok).collect())
     }
 
-    async fn advance(&self, who: &Tenant, asset: Asset) -> Result<bool, StoreError> {
+    async fn advance(&self, who: &Tenant, asset: Asset) -> StoreResult<bool> {
         let mut counted = self.counted.lock().unwrap();
         if counted.contains(&(who.clone(), asset, true)) {
             return Ok(false);

@@ -43,7 +43,7 @@ impl Fake {
 
 #[async_trait]
 impl Readiness for Fake {
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self) -> StoreResult<()> {
         Ok(())
     }
 }
@@ -55,7 +55,7 @@ impl CustomerForms for Fake {
         _: Mode,
         _: Option<&PartnerId>,
         _: u32,
-    ) -> Result<FormsPage<PartnerId>, StoreError> {
+    ) -> StoreResult<FormsPage<PartnerId>> {
         self.walks.fetch_add(1, Ordering::SeqCst);
         let partners = ["a", "locked", "z"].map(|name| PartnerId::parse(name).unwrap());
         Ok(FormsPage {
@@ -69,7 +69,7 @@ impl CustomerForms for Fake {
         who: &Tenant,
         after: Option<CustomerId>,
         _: u32,
-    ) -> Result<FormsPage<CustomerId>, StoreError> {
+    ) -> StoreResult<FormsPage<CustomerId>> {
         let partner = who.partner.as_str();
         self.visited.lock().unwrap().push(partner.to_owned());
         if partner == "locked" && self.is_locked.load(Ordering::SeqCst) {
@@ -90,7 +90,7 @@ impl CustomerForms for Fake {
     }
 
     /// The first transaction meets a full store; all others fail for good.
-    async fn forms_begin(&self, _: &'static str) -> Result<Box<dyn CustomerFormsTx>, StoreError> {
+    async fn forms_begin(&self, _: &'static str) -> StoreResult<Box<dyn CustomerFormsTx>> {
         match self.transactions.fetch_add(1, Ordering::SeqCst) {
             0 => Err(StoreError::Overloaded),
             _ => Err(StoreError::unexpected("the row cannot be changed")),

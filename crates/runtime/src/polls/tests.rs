@@ -75,7 +75,7 @@ impl Fake {
         }
     }
 
-    async fn due(self: Arc<Self>, share: DueShare) -> Result<Readable<(Tenant, u32)>, StoreError> {
+    async fn due(self: Arc<Self>, share: DueShare) -> StoreResult<Readable<(Tenant, u32)>> {
         let mut state = self.state.lock().unwrap();
         if state.failing_reads > 0 {
             state.failing_reads -= 1;
@@ -169,7 +169,7 @@ impl Fake {
 
 #[async_trait]
 impl Readiness for Fake {
-    async fn ready(&self) -> Result<(), StoreError> {
+    async fn ready(&self) -> StoreResult<()> {
         if self.is_unavailable.load(Ordering::SeqCst) {
             return Err(StoreError::unavailable("the disk is gone"));
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conn::Conn;
-use kernel::{Asset, Mode, StoreError, Timestamp};
+use kernel::{Asset, Mode, StoreResult, Timestamp};
 use partner_core::PartnerId;
 use pools_core::batch::{BatchState, TransactCommand, capped};
 use pools_core::quote::{QuoteId, QuoteOutcome};
@@ -54,7 +54,7 @@ pub(super) async fn load(
     mode: Mode,
     batch: &[TransactCommand],
     held: &BTreeMap<PartnerId, PartnerLock>,
-) -> Result<Loaded, StoreError> {
+) -> StoreResult<Loaded> {
     let keys = batch
         .iter()
         .map(|command| (command.key, command.scope.tenant.partner.clone()))
@@ -94,7 +94,7 @@ async fn read(
     batch: &[TransactCommand],
     capped: &BTreeSet<&PartnerId>,
     held: &BTreeMap<PartnerId, PartnerLock>,
-) -> Result<Vec<PgRow>, StoreError> {
+) -> StoreResult<Vec<PgRow>> {
     let latest = held.values().map(|held| held.at).max().unwrap_or_default();
     let window = inner.options.velocity_window.as_millis();
     let partners = column(batch, |command| &command.scope.tenant.partner);
@@ -136,12 +136,7 @@ async fn read(
 
 impl Loaded {
     /// Adds the rows of a command to the state.
-    fn add(
-        &mut self,
-        row: &PgRow,
-        mode: Mode,
-        batch: &[TransactCommand],
-    ) -> Result<(), StoreError> {
+    fn add(&mut self, row: &PgRow, mode: Mode, batch: &[TransactCommand]) -> StoreResult<()> {
         let columns = Columns::new("quotes", row);
         let place = usize::try_from(columns.integer("place")?).ok();
         let command = place.and_then(|place| batch.get(place.checked_sub(1)?));
@@ -173,7 +168,7 @@ impl Loaded {
         partner: &PartnerId,
         asset: Asset,
         columns: (&'static str, &'static str),
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let row = Columns::new("accounts", row);
         if let Some(account) = opt_account(&row, asset, columns)? {
             let key = (partner.clone(), asset);
@@ -184,7 +179,7 @@ impl Loaded {
     }
 
     /// Adds the running total. The total of a partner with a cap drops a bounded number of trades that have left the window.
-    fn add_velocity(&mut self, row: &PgRow, partner: &PartnerId) -> Result<(), StoreError> {
+    fn add_velocity(&mut self, row: &PgRow, partner: &PartnerId) -> StoreResult<()> {
         let row = Columns::new("velocity", row);
         let Some(total) = opt_velocity(&row)? else {
             return Ok(());
@@ -212,7 +207,7 @@ async fn existing(
     conn: &mut Conn,
     mode: Mode,
     state: &BatchState,
-) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
+) -> StoreResult<BTreeMap<(PartnerId, QuoteId), Trade>> {
     let (partners, ids): (Vec<&str>, Vec<Uuid>) = state
         .quotes
         .iter()

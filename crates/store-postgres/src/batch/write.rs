@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conn::Conn;
-use kernel::{Asset, StoreError};
+use kernel::{Asset, StoreResult};
 use partner_core::PartnerId;
 use partner_core::idempotency::Scope;
 use pools_core::batch::NewTrade;
@@ -21,7 +21,7 @@ use crate::row::{Columns, column, key};
 type Statement = Query<'static, Postgres, PgArguments>;
 
 impl BatchContext {
-    pub(super) async fn write(self, conn: &mut Conn, loaded: &Loaded) -> Result<(), StoreError> {
+    pub(super) async fn write(self, conn: &mut Conn, loaded: &Loaded) -> StoreResult<()> {
         let opened = loaded.state.opened.as_slice();
         let records = last_of_each_key(opened);
         let entries = entries(opened);

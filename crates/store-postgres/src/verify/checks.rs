@@ -1,7 +1,7 @@
 //! Checks that the schema has every rule of the migrations, and that every row keeps them. A row may break a `CHECK` constraint or
 //! a reference that was dropped for a while or is not validated.
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use sqlx::AssertSqlSafe;
 use store_sql::verify::ReportBreach;
 
@@ -10,10 +10,7 @@ use crate::{errors, schema};
 
 impl Audited<'_> {
     /// Reports each rule of the migrations that is missing from the schema.
-    pub(super) async fn report_missing(
-        &mut self,
-        report: ReportBreach<'_>,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn report_missing(&mut self, report: ReportBreach<'_>) -> StoreResult<()> {
         let rules: Vec<&str> = schema::rules().into_iter().collect();
         let missing: Vec<String> = sqlx::query_scalar(MISSING)
             .bind(rules)
@@ -29,7 +26,7 @@ impl Audited<'_> {
         &mut self,
         generator: &'static str,
         report: ReportBreach<'_>,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let statements: Vec<String> = sqlx::query_scalar(generator)
             .fetch_all(&mut *self.0)
             .await

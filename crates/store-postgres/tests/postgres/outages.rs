@@ -5,7 +5,7 @@ use std::str::FromStr as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::StoreError;
+use kernel::{StoreError, StoreResult};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection as _, PgConnection};
 use store_postgres::{PostgresStore, Timeouts, Waits};
@@ -109,7 +109,7 @@ async fn opened(database: Database, url: &str) -> Postgres {
     fixture::open_with(database, url, change).await
 }
 
-fn is_unavailable<T>(found: &Result<T, StoreError>) -> bool {
+fn is_unavailable<T>(found: &StoreResult<T>) -> bool {
     matches!(found, Err(StoreError::Unavailable(_)))
 }
 

@@ -1,6 +1,6 @@
 //! A partner's reads of its deliveries, and resends.
 
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreResult};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
 use partner_core::ports::{DeliveryFilter, DeliveryView};
@@ -16,7 +16,7 @@ pub async fn page(
     service: Service,
     filter: DeliveryFilter,
     limit: u32,
-) -> Result<Vec<DeliveryView>, StoreError> {
+) -> StoreResult<Vec<DeliveryView>> {
     let (mode, partner, skip) = (who.mode, &who.partner, filter.skip);
     let service = service.as_str();
     let connection = reader.connection();
@@ -107,7 +107,7 @@ pub async fn get(
     who: &Tenant,
     service: Service,
     id: DeliveryId,
-) -> Result<Option<DeliveryView>, StoreError> {
+) -> StoreResult<Option<DeliveryView>> {
     let row = find(reader.connection(), &FIND, who, service, id).await?;
     row.map(|row| view(&*row, who.mode)).transpose()
 }
@@ -118,7 +118,7 @@ pub async fn replay<T: QueueTx>(
     who: &Tenant,
     service: Service,
     id: DeliveryId,
-) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
+) -> StoreResult<Option<(Cas, DeliveryView)>> {
     let row = find(tx.locked(who).await?, &LOCK, who, service, id).await?;
     let Some(row) = row else {
         return Ok(None);
@@ -146,7 +146,7 @@ async fn find(
     who: &Tenant,
     service: Service,
     id: DeliveryId,
-) -> Result<Option<Box<dyn Row>>, StoreError> {
+) -> StoreResult<Option<Box<dyn Row>>> {
     let id = id.in_mode(who.mode);
     let values = values![who.mode, &who.partner, id, service.as_str()];
     connection.fetch_optional(statement, values).await

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreError, StoreResult, Timestamp};
 use partner_core::events::{DeliveryId, Endpoint, EndpointId, EndpointSecret, Service};
 use partner_core::ports::{ClaimedDelivery, StoredEvent};
 use partner_core::sealing::Sealed;
@@ -34,16 +34,13 @@ impl<K: Clone + Ord> Scan<'_, K> {
         self.left_out.keys(self.now)
     }
 
-    fn readable<V>(&self, key: Option<K>, read: Result<V, StoreError>) -> Option<V> {
+    fn readable<V>(&self, key: Option<K>, read: StoreResult<V>) -> Option<V> {
         self.left_out.readable(key, read, self.now)
     }
 }
 
 /// Ends the expired leases and returns their number.
-pub(super) async fn lapse<T: QueueTx>(
-    tx: &mut T,
-    scan: &Scan<'_, T::Key>,
-) -> Result<usize, StoreError> {
+pub(super) async fn lapse<T: QueueTx>(tx: &mut T, scan: &Scan<'_, T::Key>) -> StoreResult<usize> {
     let rows = tx.lapsed(scan, MAX_LAPSED).await?;
     let input = DeliveryInput::LeaseExpired;
     let moves = rows.iter().filter_map(|row| {
@@ -60,7 +57,7 @@ pub(super) async fn lapse<T: QueueTx>(
 pub(super) async fn first_lease(
     connection: &mut dyn Connection,
     mode: Mode,
-) -> Result<Option<Timestamp>, StoreError> {
+) -> StoreResult<Option<Timestamp>> {
     let row = connection.fetch_one(&FIRST_LEASE, values![mode]).await?;
     Ok(row.opt_integer("first")?.and_then(Timestamp::from_millis))
 }
@@ -79,7 +76,7 @@ pub(super) async fn queues<K: Clone + Ord>(
     connection: &mut dyn Connection,
     service: Service,
     scan: &Scan<'_, K>,
-) -> Result<Vec<DueEndpoint>, StoreError> {
+) -> StoreResult<Vec<DueEndpoint>> {
     let values = values![scan.mode, service.as_str()];
     let rows = connection.fetch_all(&QUEUES, values).await?;
     let queues = rows.iter().map(|row| due_endpoint(&**row, scan.mode));
@@ -87,7 +84,7 @@ pub(super) async fn queues<K: Clone + Ord>(
     Ok(queues.collect())
 }
 
-fn due_endpoint(row: &dyn Row, mode: Mode) -> Result<DueEndpoint, StoreError> {
+fn due_endpoint(row: &dyn Row, mode: Mode) -> StoreResult<DueEndpoint> {
     Ok(DueEndpoint {
         partner: row.partner()?,
         endpoint: row.id("endpoint_id", mode)?,
@@ -154,7 +151,7 @@ impl<K> Picked<K> {
         self,
         mode: Mode,
         endpoints: &BTreeMap<EndpointId, Arc<Endpoint>>,
-    ) -> Result<ClaimedDelivery, StoreError> {
+    ) -> StoreResult<ClaimedDelivery> {
         let endpoint = endpoints
             .get(&self.endpoint)
             .ok_or_else(|| StoreError::unexpected("a delivery without an endpoint"))?;
@@ -177,7 +174,7 @@ pub(super) async fn pick<T: QueueTx>(
     tx: &mut T,
     scan: &Scan<'_, T::Key>,
     allocated: &[(DueEndpoint, u32)],
-) -> Result<Vec<Picked<T::Key>>, StoreError> {
+) -> StoreResult<Vec<Picked<T::Key>>> {
     if allocated.is_empty() {
         return Ok(Vec::new());
     }
@@ -189,7 +186,7 @@ pub(super) async fn pick<T: QueueTx>(
     Ok(T::in_turn(picked.collect()))
 }
 
-fn picked<T: QueueTx>(row: &dyn Row, mode: Mode) -> Result<Picked<T::Key>, StoreError> {
+fn picked<T: QueueTx>(row: &dyn Row, mode: Mode) -> StoreResult<Picked<T::Key>> {
     Ok(Picked {
         stored: stored::<T>(row)?,
         endpoint: row.id("endpoint_id", mode)?,
@@ -211,12 +208,12 @@ pub(super) async fn take_leases<T: QueueTx>(
     scan: &Scan<'_, T::Key>,
     picked: &[Picked<T::Key>],
     lease: Lease,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     let input = DeliveryInput::Claim(lease);
     let moves = picked
         .iter()
         .map(|picked| Step::decided(scan.mode, &picked.stored, input, scan.now))
-        .collect::<Result<Vec<_>, StoreError>>()?;
+        .collect::<StoreResult<Vec<_>>>()?;
     tx.apply(&moves).await
 }
 
@@ -226,7 +223,7 @@ pub(super) async fn endpoints_of<T: QueueTx>(
     scan: &Scan<'_, T::Key>,
     picked: &[Picked<T::Key>],
     service: Service,
-) -> Result<BTreeMap<EndpointId, Arc<Endpoint>>, StoreError> {
+) -> StoreResult<BTreeMap<EndpointId, Arc<Endpoint>>> {
     let mut wanted = BTreeMap::new();
     for picked in picked {
         wanted.insert(picked.endpoint, &picked.partner);
@@ -252,7 +249,7 @@ async fn live_secrets<T: QueueTx>(
     tx: &mut T,
     scan: &Scan<'_, T::Key>,
     endpoints: &BTreeMap<EndpointId, &PartnerId>,
-) -> Result<BTreeMap<EndpointId, Vec<EndpointSecret>>, StoreError> {
+) -> StoreResult<BTreeMap<EndpointId, Vec<EndpointSecret>>> {
     let rows = tx.live_secrets(scan, endpoints).await?;
     let mut found: BTreeMap<EndpointId, Vec<EndpointSecret>> = BTreeMap::new();
     let mut without = BTreeSet::new();

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use instruments::faults;
-use kernel::{StoreError, Timestamp, causes};
+use kernel::{StoreResult, Timestamp, causes};
 
 /// How long an unreadable row is left out.
 const LEFT_OUT_FOR: Duration = Duration::from_secs(60);
@@ -31,12 +31,7 @@ impl<K: Clone + Ord> LeftOutRows<K> {
     }
 
     /// Returns a row that could be read. Leaves any other row out, counts it and logs it, once for each time that it is left out.
-    pub fn readable<T>(
-        &self,
-        key: Option<K>,
-        read: Result<T, StoreError>,
-        now: Timestamp,
-    ) -> Option<T> {
+    pub fn readable<T>(&self, key: Option<K>, read: StoreResult<T>, now: Timestamp) -> Option<T> {
         let error = match read {
             Ok(row) => return Some(row),
             Err(error) => error,
@@ -75,13 +70,15 @@ impl<K: Clone + Ord> LeftOutRows<K> {
 
 #[cfg(test)]
 mod tests {
+    use kernel::StoreError;
+
     use super::*;
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp::from_millis(seconds * 1_000).unwrap()
     }
 
-    fn unreadable() -> Result<(), StoreError> {
+    fn unreadable() -> StoreResult<()> {
         Err(StoreError::Retry)
     }
 

@@ -7,7 +7,7 @@ pub mod names {
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
-    pub use kernel::{Cas, Mode, StoreError};
+    pub use kernel::{Cas, Mode, StoreResult};
     pub use partner_core::Tenant;
     pub use partner_core::events::{DeliveryId, Service};
     pub use partner_core::ports::{
@@ -34,7 +34,7 @@ macro_rules! implement_deliveries {
                 async fn deliveries_claim(
                     &self,
                     request: &ClaimRequest,
-                ) -> Result<Vec<ClaimedDelivery>, StoreError> {
+                ) -> StoreResult<Vec<ClaimedDelivery>> {
                     let tx = <$tx>::begin(self, "deliveries_claim").await?;
                     queue::claim(Box::new(tx), &self.inner.left_out, request).await
                 }
@@ -42,7 +42,7 @@ macro_rules! implement_deliveries {
                 async fn deliveries_conclude(
                     &self,
                     batch: &[ConcludedDelivery],
-                ) -> Result<Vec<Option<Cas>>, StoreError> {
+                ) -> StoreResult<Vec<Option<Cas>>> {
                     if batch.is_empty() {
                         return Ok(Vec::new());
                     }
@@ -54,7 +54,7 @@ macro_rules! implement_deliveries {
                     &self,
                     mode: Mode,
                     service: Service,
-                ) -> Result<Option<Duration>, StoreError> {
+                ) -> StoreResult<Option<Duration>> {
                     let left_out = &self.inner.left_out;
                     queue::next(&mut self.reader().await?, left_out, mode, service).await
                 }
@@ -63,7 +63,7 @@ macro_rules! implement_deliveries {
                     &self,
                     who: &Tenant,
                     object_id: &str,
-                ) -> Result<Vec<DeliveryRecord>, StoreError> {
+                ) -> StoreResult<Vec<DeliveryRecord>> {
                     of_object(&mut self.reader().await?, who, object_id).await
                 }
 
@@ -71,7 +71,7 @@ macro_rules! implement_deliveries {
                     &self,
                     mode: Mode,
                     service: Service,
-                ) -> Result<QueueStats, StoreError> {
+                ) -> StoreResult<QueueStats> {
                     stats(&mut self.reader().await?, mode, service).await
                 }
 
@@ -88,7 +88,7 @@ macro_rules! implement_deliveries {
                     service: Service,
                     filter: DeliveryFilter,
                     limit: u32,
-                ) -> Result<Vec<DeliveryView>, StoreError> {
+                ) -> StoreResult<Vec<DeliveryView>> {
                     let mut reader = self.page_reader(who).await?;
                     admin::page(&mut reader, who, service, filter, limit).await
                 }
@@ -98,7 +98,7 @@ macro_rules! implement_deliveries {
                     who: &Tenant,
                     service: Service,
                     id: DeliveryId,
-                ) -> Result<Option<DeliveryView>, StoreError> {
+                ) -> StoreResult<Option<DeliveryView>> {
                     admin::get(&mut self.reader().await?, who, service, id).await
                 }
 
@@ -107,7 +107,7 @@ macro_rules! implement_deliveries {
                     who: &Tenant,
                     service: Service,
                     id: DeliveryId,
-                ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
+                ) -> StoreResult<Option<(Cas, DeliveryView)>> {
                     let tx = <$tx>::begin(self, "delivery_replay").await?;
                     admin::replay(Box::new(tx), who, service, id).await
                 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mode, StoreResult, Timestamp};
 use partner_core::PartnerId;
 use partner_core::events::{EndpointId, Service};
 use partner_core::ports::{ClaimRequest, ClaimedDelivery, ConcludedDelivery};
@@ -31,10 +31,10 @@ pub trait QueueTx: EngineTx + Sized + 'static {
     type Key: Clone + Ord + fmt::Display + Send + Sync + 'static;
 
     /// Reads the key of a delivery's row.
-    fn key_of(row: &dyn Row) -> Result<Self::Key, StoreError>;
+    fn key_of(row: &dyn Row) -> StoreResult<Self::Key>;
 
     /// Locks the deliveries whose lease has expired, those that expired first.
-    async fn lapsed(&mut self, scan: &Scan<'_, Self::Key>, limit: i64) -> Result<Rows, StoreError>;
+    async fn lapsed(&mut self, scan: &Scan<'_, Self::Key>, limit: i64) -> StoreResult<Rows>;
 
     /// Locks the first due deliveries of each endpoint, at most as many as allocated. Leaves out a delivery while an earlier delivery
     /// of its object is open.
@@ -42,7 +42,7 @@ pub trait QueueTx: EngineTx + Sized + 'static {
         &mut self,
         scan: &Scan<'_, Self::Key>,
         allocated: &[(DueEndpoint, u32)],
-    ) -> Result<Rows, StoreError>;
+    ) -> StoreResult<Rows>;
 
     /// Orders the first delivery of every endpoint before the second of any, unless [`pick`](Self::pick) has returned them so.
     fn in_turn(picked: Vec<Picked<Self::Key>>) -> Vec<Picked<Self::Key>>;
@@ -52,33 +52,29 @@ pub trait QueueTx: EngineTx + Sized + 'static {
         &mut self,
         scan: &Scan<'_, Self::Key>,
         endpoints: &BTreeMap<EndpointId, &PartnerId>,
-    ) -> Result<Rows, StoreError>;
+    ) -> StoreResult<Rows>;
 
     /// Locks the deliveries of a batch and returns them by their positions in it. Returns `None` for a delivery that another
     /// transaction has locked.
-    async fn find(&mut self, batch: &[ConcludedDelivery]) -> Result<FoundRows, StoreError>;
+    async fn find(&mut self, batch: &[ConcludedDelivery]) -> StoreResult<FoundRows>;
 
     /// Writes the steps. Fails unless every row is as expected.
-    async fn apply(&mut self, steps: &[Step<'_, Self::Key>]) -> Result<(), StoreError>;
+    async fn apply(&mut self, steps: &[Step<'_, Self::Key>]) -> StoreResult<()>;
 
     /// Moves the later deliveries of the objects whose deliveries were concluded. They become due with the concluded delivery if it
     /// will be retried, else now. A delivery that waits after its own failure does not become due earlier.
-    async fn follow(
-        &mut self,
-        steps: &[Step<'_, Self::Key>],
-        now: Timestamp,
-    ) -> Result<(), StoreError>;
+    async fn follow(&mut self, steps: &[Step<'_, Self::Key>], now: Timestamp) -> StoreResult<()>;
 }
 
 /// Claims due deliveries and divides them among the endpoints.
 ///
 /// # Errors
-/// [`StoreError`] of the database, of a rejected clock, or of a delivery whose row changed although it was locked.
+/// [`StoreError`](kernel::StoreError) of the database, of a rejected clock, or of a delivery whose row changed although it was locked.
 pub async fn claim<T: QueueTx>(
     mut tx: Box<T>,
     left_out: &LeftOutRows<T::Key>,
     request: &ClaimRequest,
-) -> Result<Vec<ClaimedDelivery>, StoreError> {
+) -> StoreResult<Vec<ClaimedDelivery>> {
     let now = tx.now().await?;
     let (mode, service) = (request.mode, request.service);
     let scan = Scan {
@@ -110,12 +106,12 @@ pub async fn claim<T: QueueTx>(
 /// Records the outcomes of a batch. Waits for no lock: one partner's locked delivery would delay the outcomes of every partner.
 ///
 /// # Errors
-/// [`StoreError`] of the database, of a rejected clock, or of a delivery whose row changed although it was locked.
+/// [`StoreError`](kernel::StoreError) of the database, of a rejected clock, or of a delivery whose row changed although it was locked.
 pub async fn conclude<T: QueueTx>(
     mut tx: Box<T>,
     left_out: &LeftOutRows<T::Key>,
     batch: &[ConcludedDelivery],
-) -> Result<Vec<Option<Cas>>, StoreError> {
+) -> StoreResult<Vec<Option<Cas>>> {
     let mut found = tx.find(batch).await?;
     let now = tx.now().await?;
     let mut outcomes = vec![Some(Cas::Lost); batch.len()];
@@ -148,13 +144,13 @@ pub async fn conclude<T: QueueTx>(
 /// The time until the next delivery of a service is due or the next lease expires.
 ///
 /// # Errors
-/// [`StoreError`] of the database.
+/// [`StoreError`](kernel::StoreError) of the database.
 pub async fn next<K: Clone + Ord>(
     reader: &mut dyn Reader,
     left_out: &LeftOutRows<K>,
     mode: Mode,
     service: Service,
-) -> Result<Option<Duration>, StoreError> {
+) -> StoreResult<Option<Duration>> {
     let now = reader.now().await?;
     let scan = Scan {
         mode,

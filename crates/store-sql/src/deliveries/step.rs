@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use kernel::{Mode, StoreError, Timestamp};
+use kernel::{Mode, StoreError, StoreResult, Timestamp};
 use partner_core::ports::ConcludedDelivery;
 use partner_core::webhooks::delivery::{AttemptOutcome, DeliveryInput, Progress};
 
@@ -24,7 +24,7 @@ impl<K> Stored<K> {
     }
 }
 
-pub(super) fn stored<T: QueueTx>(row: &dyn Row) -> Result<Stored<T::Key>, StoreError> {
+pub(super) fn stored<T: QueueTx>(row: &dyn Row) -> StoreResult<Stored<T::Key>> {
     Ok(Stored {
         key: T::key_of(row)?,
         progress: progress(row)?,
@@ -79,7 +79,7 @@ impl<'c, K: Clone + fmt::Display> Step<'c, K> {
         stored: &Stored<K>,
         input: DeliveryInput,
         now: Timestamp,
-    ) -> Result<Self, StoreError> {
+    ) -> StoreResult<Self> {
         let next = stored.progress.advance(input, now);
         next.map(|next| Self::new(mode, stored, next))
             .ok_or_else(|| {

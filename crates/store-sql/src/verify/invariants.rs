@@ -8,7 +8,7 @@ pub(super) mod pools;
 pub(super) mod rails;
 pub(super) mod verifications;
 
-use kernel::StoreError;
+use kernel::StoreResult;
 
 use super::named;
 use crate::{Row, Statement};
@@ -46,7 +46,7 @@ impl Invariant {
     }
 
     /// Describes a breach.
-    pub(super) fn text(&self, row: &dyn Row) -> Result<String, StoreError> {
+    pub(super) fn text(&self, row: &dyn Row) -> StoreResult<String> {
         let breach = row.text("breach")?;
         match self.entity {
             Some(entity) => Ok(format!("{} {breach}", named(row, entity)?)),

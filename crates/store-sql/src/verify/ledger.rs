@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::audit::Breaches;
 use pools_core::audit::{AccountKey, AccountTail, Sums, shown};
 
@@ -10,7 +10,7 @@ use super::{Work, walked};
 use crate::Row;
 
 impl Work<'_> {
-    pub(super) async fn ledger(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn ledger(&mut self) -> StoreResult<()> {
         let ends = self.chains().await?;
         self.balances(ends).await?;
         let reserved = self.sums().await?;
@@ -19,7 +19,7 @@ impl Work<'_> {
 
     /// An account's entries are numbered from one without gaps and in the order of their instants. Each balance is the previous
     /// balance plus the entry's amount, and never negative.
-    async fn chains(&mut self) -> Result<BTreeMap<AccountKey, AccountTail>, StoreError> {
+    async fn chains(&mut self) -> StoreResult<BTreeMap<AccountKey, AccountTail>> {
         let name = "ledger-chains";
         let mut ends: BTreeMap<AccountKey, AccountTail> = BTreeMap::new();
         self.check(name, &walked::CHAINS, |row, breaches| {
@@ -45,10 +45,7 @@ impl Work<'_> {
     }
 
     /// Each account has the balance and the sequence number of its last entry.
-    async fn balances(
-        &mut self,
-        mut ends: BTreeMap<AccountKey, AccountTail>,
-    ) -> Result<(), StoreError> {
+    async fn balances(&mut self, mut ends: BTreeMap<AccountKey, AccountTail>) -> StoreResult<()> {
         let name = "balance-is-sum-of-entries";
         let mut breaches = Breaches::default();
         self.each(name, &walked::ACCOUNTS, |row| {
@@ -73,7 +70,7 @@ impl Work<'_> {
     }
 
     /// All accounts of an asset sum to zero. Returns the reserved amounts.
-    async fn sums(&mut self) -> Result<BTreeMap<AccountKey, i128>, StoreError> {
+    async fn sums(&mut self) -> StoreResult<BTreeMap<AccountKey, i128>> {
         let name = "accounts-sum-to-zero";
         let mut sums = Sums::default();
         let mut reserved: BTreeMap<AccountKey, i128> = BTreeMap::new();
@@ -103,10 +100,7 @@ impl Work<'_> {
     }
 
     /// Each partner's reserved amount is the sum of its open trades' reserves.
-    async fn reserved(
-        &mut self,
-        mut reserved: BTreeMap<AccountKey, i128>,
-    ) -> Result<(), StoreError> {
+    async fn reserved(&mut self, mut reserved: BTreeMap<AccountKey, i128>) -> StoreResult<()> {
         let name = "reserved-is-open-reserves";
         self.each(name, &walked::RESERVES, |row| {
             let amount = i128::from(row.integer("reserved")?);
@@ -124,18 +118,18 @@ impl Work<'_> {
     }
 }
 
-fn place(row: &dyn Row) -> Result<AccountKey, StoreError> {
+fn place(row: &dyn Row) -> StoreResult<AccountKey> {
     place_in(row, row.text("asset")?)
 }
 
 /// The account of a row's partner in an asset.
-fn place_in(row: &dyn Row, asset: &str) -> Result<AccountKey, StoreError> {
+fn place_in(row: &dyn Row, asset: &str) -> StoreResult<AccountKey> {
     let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
     Ok((mode.to_owned(), partner.to_owned(), asset.to_owned()))
 }
 
 /// The account of a trade's reserve: the pool's currency for a purchase, its crypto asset for a sale.
-fn place_of_reserve(row: &dyn Row) -> Result<AccountKey, StoreError> {
+fn place_of_reserve(row: &dyn Row) -> StoreResult<AccountKey> {
     let pool = row.text("pool")?;
     let (fiat, crypto) = pool.split_once('-').unwrap_or(("", pool));
     let asset = if row.text("side")? == "on_ramp" {

@@ -3,14 +3,14 @@
 use gate_core::amount::SessionAmount;
 use gate_core::preview::PreviewTerms;
 use kernel::rates::Side;
-use kernel::{Asset, StoreError};
+use kernel::{Asset, StoreResult};
 
 use super::{Work, named, walked};
 use crate::{Row, previews};
 
 impl Work<'_> {
     /// A session has the side, currency, asset and amount of the preview it has used.
-    pub(super) async fn previews(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn previews(&mut self) -> StoreResult<()> {
         let name = "used-preview-is-its-sessions";
         self.check(name, &walked::USED_PREVIEWS, |row, breaches| {
             // `rows-can-be-read` reports rows that cannot be read.
@@ -28,7 +28,7 @@ impl Work<'_> {
 }
 
 /// The terms of the preview that the session can have used, or `None` if it can have used no preview.
-fn session(row: &dyn Row) -> Result<Option<PreviewTerms>, StoreError> {
+fn session(row: &dyn Row) -> StoreResult<Option<PreviewTerms>> {
     let side = row.opt_text("s_flow")?.and_then(Side::parse);
     let (Some(side), Some(asset)) = (side, row.opt_text("s_token")?) else {
         return Ok(None);

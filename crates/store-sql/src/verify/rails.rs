@@ -2,19 +2,19 @@
 
 use gate_core::signed_quote::{Installation, Issue};
 use gate_core::transaction::Transaction;
-use kernel::StoreError;
+use kernel::StoreResult;
 
 use super::{Work, named, walked};
 use crate::{Row, rails, signed_quotes};
 
 impl Work<'_> {
-    pub(super) async fn rails(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn rails(&mut self) -> StoreResult<()> {
         self.transactions_of_rails().await?;
         self.signatures().await
     }
 
     /// A record's transaction has its quote's legs, rate and fees, and the record's status.
-    async fn transactions_of_rails(&mut self) -> Result<(), StoreError> {
+    async fn transactions_of_rails(&mut self) -> StoreResult<()> {
         let name = "rail-record-has-its-transaction";
         self.check(name, &walked::RAIL_RECORDS, |row, breaches| {
             // `rows-can-be-read` reports rows that cannot be read.
@@ -31,7 +31,7 @@ impl Work<'_> {
     }
 
     /// A quote's signature fits its terms, its tenant and the installation.
-    async fn signatures(&mut self) -> Result<(), StoreError> {
+    async fn signatures(&mut self) -> StoreResult<()> {
         let name = "signed-quote-is-as-it-was-signed";
         let sealer = self.sealer;
         self.check(name, &walked::SIGNED_QUOTES, |row, breaches| {
@@ -53,7 +53,7 @@ impl Work<'_> {
 }
 
 /// Whether the stored transaction is the one that the record implies.
-fn has_transaction(row: &dyn Row, expected: &Transaction) -> Result<bool, StoreError> {
+fn has_transaction(row: &dyn Row, expected: &Transaction) -> StoreResult<bool> {
     let texts = [
         ("t_action", Some(expected.action.as_str())),
         ("t_status", Some(expected.state.status().as_str())),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{AssetKind, StoreError};
+use kernel::{AssetKind, StoreError, StoreResult};
 use partner_core::audit::Breaches;
 use pools_core::audit::follows_the_rate;
 use pools_core::deposits::{DepositClaim, compared_reference};
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Work<'_> {
-    pub(super) async fn rows(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn rows(&mut self) -> StoreResult<()> {
         self.readable().await?;
         self.legs().await?;
         self.networks().await?;
@@ -24,7 +24,7 @@ impl Work<'_> {
     }
 
     /// A row that the cores never write cannot be read, so no request can return it.
-    async fn readable(&mut self) -> Result<(), StoreError> {
+    async fn readable(&mut self) -> StoreResult<()> {
         let name = "rows-can-be-read";
         let mut breaches = Breaches::default();
         for (entity, statement, read) in readable_entities() {
@@ -39,7 +39,7 @@ impl Work<'_> {
 
     /// The leg that a partner receives is the leg that it pays times the rate, rounded down once. The pricing's own arithmetic
     /// computes it again. A trade has its quote's legs.
-    async fn legs(&mut self) -> Result<(), StoreError> {
+    async fn legs(&mut self) -> StoreResult<()> {
         let name = "legs-follow-the-rate";
         self.check(name, &walked::QUOTES, |row, breaches| {
             // `rows-can-be-read` reports rows that cannot be read.
@@ -54,7 +54,7 @@ impl Work<'_> {
     }
 
     /// A crypto receipt names its network. A fiat deposit has no network.
-    async fn networks(&mut self) -> Result<(), StoreError> {
+    async fn networks(&mut self) -> StoreResult<()> {
         let name = "receipt-names-its-network";
         self.check(name, &walked::DEPOSITS, |row, breaches| {
             let network = row.opt_text("network")?;
@@ -74,7 +74,7 @@ impl Work<'_> {
     }
 
     /// The form in which a deposit's reference is compared decides whether the deposit is credited again.
-    async fn compared(&mut self) -> Result<(), StoreError> {
+    async fn compared(&mut self) -> StoreResult<()> {
         let name = "deposit-is-compared-by-its-reference";
         self.check(name, &walked::DEPOSITS, |row, breaches| {
             let form = compared_reference(row.text("id")?);
@@ -93,7 +93,7 @@ impl Work<'_> {
 
     /// A deposit address and a funding reference belong to one partner of a mode. Partners may share one since before the rule, or
     /// since before two spellings counted as one.
-    async fn owners(&mut self) -> Result<(), StoreError> {
+    async fn owners(&mut self) -> StoreResult<()> {
         let name = "deposits-have-one-owner";
         let mut owners: BTreeMap<(String, DepositClaim), BTreeSet<String>> = BTreeMap::new();
         self.each(name, &walked::POOLS_PROFILES, |row| {
@@ -123,7 +123,7 @@ impl Work<'_> {
 type ReadableEntity = (
     &'static str,
     &'static Statement,
-    fn(&dyn Row) -> Result<(), StoreError>,
+    fn(&dyn Row) -> StoreResult<()>,
 );
 
 fn readable_entities() -> [ReadableEntity; 12] {
@@ -171,9 +171,9 @@ fn readable_entities() -> [ReadableEntity; 12] {
 fn unreadable(
     row: &dyn Row,
     entity: &str,
-    read: Result<(), StoreError>,
+    read: StoreResult<()>,
     breaches: &mut Breaches,
-) -> Result<(), StoreError> {
+) -> StoreResult<()> {
     match read {
         Err(StoreError::Inconsistent { column, .. }) => {
             let row = named(row, entity)?;

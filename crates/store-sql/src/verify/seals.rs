@@ -2,7 +2,7 @@
 
 use gate_core::payout::Payout;
 use gate_core::rail::{RailId, RailKind};
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::events::Service;
 use partner_core::key::{KeyKind, PresentedKey};
 use partner_core::sealing::{SealBroken, Sealed, Sealer};
@@ -13,7 +13,7 @@ use crate::sealed::{self, SealedColumn};
 use crate::{Row, Statement, customers};
 
 /// What is wrong with a row, if anything is.
-type Fault = Result<Option<String>, StoreError>;
+type Fault = StoreResult<Option<String>>;
 
 /// A check of an entity's sealed values.
 pub(super) struct SealCheck {
@@ -76,7 +76,7 @@ pub(super) static CHECKS: [SealCheck; 7] = [
 ];
 
 impl Work<'_> {
-    pub(super) async fn seals(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn seals(&mut self) -> StoreResult<()> {
         let seals = Seals {
             sealer: self.sealer,
             is_well_formed: self.is_well_formed,
@@ -121,7 +121,7 @@ fn body(seals: &Seals<'_>, row: &dyn Row) -> Fault {
     Ok(fault.map(str::to_owned))
 }
 
-fn describes(row: &dyn Row, body: &[u8]) -> Result<bool, StoreError> {
+fn describes(row: &dyn Row, body: &[u8]) -> StoreResult<bool> {
     let (id, kind, object) = (row.text("id")?, row.text("type")?, row.text("object_id")?);
     Ok(match Service::parse(row.text("service")?) {
         Some(Service::Pools) => pools_core::events::tells_of(body, id, kind, object),
@@ -162,7 +162,7 @@ fn publishable_key(seals: &Seals<'_>, row: &dyn Row) -> Fault {
 }
 
 /// Whether a text is that of a row's key, which was found by its hash.
-fn is_text_of(row: &dyn Row, text: &[u8]) -> Result<bool, StoreError> {
+fn is_text_of(row: &dyn Row, text: &[u8]) -> StoreResult<bool> {
     let hash = row.bytes("hash")?;
     let presented = str::from_utf8(text).ok().and_then(PresentedKey::parse);
     Ok(presented.is_some_and(|key| key.kind == KeyKind::Publishable && key.hash.0 == *hash))

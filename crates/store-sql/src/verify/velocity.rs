@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kernel::StoreError;
+use kernel::StoreResult;
 use partner_core::audit::Breaches;
 use pools_core::audit::Window;
 
@@ -10,14 +10,14 @@ use super::{Work, walked};
 use crate::Row;
 
 impl Work<'_> {
-    pub(super) async fn velocity(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn velocity(&mut self) -> StoreResult<()> {
         self.totals().await?;
         self.floors().await?;
         self.caps().await
     }
 
     /// Each running total is the sum of the trades that it counts.
-    async fn totals(&mut self) -> Result<(), StoreError> {
+    async fn totals(&mut self) -> StoreResult<()> {
         let name = "velocity-total-is-plain-sum";
         let mut plain: BTreeMap<(String, String), i128> = BTreeMap::new();
         self.each(name, &walked::COUNTED, |row| {
@@ -49,7 +49,7 @@ impl Work<'_> {
     }
 
     /// No floor is in the future. Trades before the floor would not count.
-    async fn floors(&mut self) -> Result<(), StoreError> {
+    async fn floors(&mut self) -> StoreResult<()> {
         let name = "velocity-floor-has-passed";
         let now = self.now.millis();
         self.check(name, &walked::TOTALS, |row, breaches| {
@@ -67,7 +67,7 @@ impl Work<'_> {
     ///
     /// Trades before the last change of the cap or the window are skipped, because the earlier limit is not stored. A trade that
     /// was released or failed no longer counts, so the check reports no false breach.
-    async fn caps(&mut self) -> Result<(), StoreError> {
+    async fn caps(&mut self) -> StoreResult<()> {
         let name = "velocity-stays-within-cap";
         let mut window = Window::default();
         self.check(name, &walked::CAPPED, |row, breaches| {
@@ -92,7 +92,7 @@ impl Work<'_> {
 }
 
 /// The partner of a row, with its mode.
-fn partner(row: &dyn Row) -> Result<(String, String), StoreError> {
+fn partner(row: &dyn Row) -> StoreResult<(String, String)> {
     let (mode, partner) = (row.text("mode")?, row.text("partner_id")?);
     Ok((mode.to_owned(), partner.to_owned()))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::{Asset, StoreError, Timestamp};
+use kernel::{Asset, StoreResult, Timestamp};
 use partner_core::PartnerId;
 use partner_core::idempotency::Scope;
 use pools_core::batch::{BatchState, IdempotencyRecord, TransactCommand, capped};
@@ -38,7 +38,7 @@ impl BatchContext {
         inner: &Inner,
         conn: &mut SqliteConnection,
         batch: &[TransactCommand],
-    ) -> Result<Loaded, StoreError> {
+    ) -> StoreResult<Loaded> {
         let keys = batch.iter().map(|command| command.key).collect();
         let quotes = self.quotes(conn, batch).await?;
         let access = inner.access_of(conn, self.mode, &keys).await?;
@@ -77,7 +77,7 @@ impl BatchContext {
         conn: &mut SqliteConnection,
         statement: &'static str,
         keys: &impl Serialize,
-    ) -> Result<Vec<SqliteRow>, StoreError> {
+    ) -> StoreResult<Vec<SqliteRow>> {
         sqlx::query(statement)
             .bind(self.mode.as_str())
             .bind(json(keys)?)
@@ -91,7 +91,7 @@ impl BatchContext {
         conn: &mut SqliteConnection,
         batch: &[TransactCommand],
         ttl: Duration,
-    ) -> Result<BTreeMap<Scope, IdempotencyRecord>, StoreError> {
+    ) -> StoreResult<BTreeMap<Scope, IdempotencyRecord>> {
         let scopes: Vec<_> = batch
             .iter()
             .map(|TransactCommand { scope, .. }| {
@@ -118,7 +118,7 @@ impl BatchContext {
         self,
         conn: &mut SqliteConnection,
         batch: &[TransactCommand],
-    ) -> Result<BTreeMap<(PartnerId, QuoteId), Quote>, StoreError> {
+    ) -> StoreResult<BTreeMap<(PartnerId, QuoteId), Quote>> {
         let keys: BTreeSet<(&str, String)> = batch
             .iter()
             .filter(|command| command.quote.mode() == self.mode)
@@ -139,7 +139,7 @@ impl BatchContext {
         self,
         conn: &mut SqliteConnection,
         quotes: &BTreeMap<(PartnerId, QuoteId), Quote>,
-    ) -> Result<BTreeMap<(PartnerId, QuoteId), Trade>, StoreError> {
+    ) -> StoreResult<BTreeMap<(PartnerId, QuoteId), Trade>> {
         let keys: Vec<(&str, String)> = quotes
             .iter()
             .filter(|(_, quote)| matches!(quote.outcome, QuoteOutcome::Consumed(_)))
@@ -162,7 +162,7 @@ impl BatchContext {
         self,
         conn: &mut SqliteConnection,
         batch: &[TransactCommand],
-    ) -> Result<BTreeMap<(PartnerId, Asset), Account>, StoreError> {
+    ) -> StoreResult<BTreeMap<(PartnerId, Asset), Account>> {
         let keys: BTreeSet<(&str, String)> = batch
             .iter()
             .flat_map(|command| {
@@ -186,7 +186,7 @@ impl BatchContext {
         self,
         conn: &mut SqliteConnection,
         quotes: &BTreeMap<(PartnerId, QuoteId), Quote>,
-    ) -> Result<BTreeMap<(PartnerId, Asset), i64>, StoreError> {
+    ) -> StoreResult<BTreeMap<(PartnerId, Asset), i64>> {
         let keys: BTreeSet<(&str, String)> = quotes
             .iter()
             .filter(|(_, quote)| quote.terms.side == Side::OffRamp)
@@ -213,7 +213,7 @@ impl BatchContext {
         batch: &[TransactCommand],
         cutoff: Timestamp,
         capped: &BTreeSet<&PartnerId>,
-    ) -> Result<(BTreeMap<PartnerId, Velocity>, BTreeSet<PartnerId>), StoreError> {
+    ) -> StoreResult<(BTreeMap<PartnerId, Velocity>, BTreeSet<PartnerId>)> {
         let partners = names(batch.iter().map(|command| &command.scope.tenant.partner));
         let rows = self.rows(conn, VELOCITY, &partners).await?;
         let mut crossed = self.crossed(conn, capped, cutoff).await?;
@@ -240,7 +240,7 @@ impl BatchContext {
         conn: &mut SqliteConnection,
         capped: &BTreeSet<&PartnerId>,
         cutoff: Timestamp,
-    ) -> Result<BTreeMap<PartnerId, TradesRead>, StoreError> {
+    ) -> StoreResult<BTreeMap<PartnerId, TradesRead>> {
         if capped.is_empty() {
             return Ok(BTreeMap::new());
         }

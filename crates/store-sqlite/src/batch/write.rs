@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use instruments::failpoint::around;
-use kernel::{Asset, StoreError};
+use kernel::{Asset, StoreResult};
 use partner_core::PartnerId;
 use pools_core::batch::NewTrade;
 use pools_core::engine::EngineName;
@@ -22,7 +22,7 @@ impl BatchContext {
         self,
         conn: &mut SqliteConnection,
         loaded: &Loaded,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let opened = &loaded.state.opened;
         self.write_velocity(conn, loaded).await?;
         if opened.is_empty() {
@@ -42,11 +42,7 @@ impl BatchContext {
         clock::put(conn, self.now).await
     }
 
-    async fn write_entries(
-        self,
-        conn: &mut SqliteConnection,
-        loaded: &Loaded,
-    ) -> Result<(), StoreError> {
+    async fn write_entries(self, conn: &mut SqliteConnection, loaded: &Loaded) -> StoreResult<()> {
         let entries: Vec<_> = loaded.state.opened.iter().filter_map(entry_row).collect();
         if entries.is_empty() {
             return Ok(());
@@ -66,7 +62,7 @@ impl BatchContext {
         self,
         conn: &mut SqliteConnection,
         loaded: &Loaded,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let touched = loaded.state.touched_commitments();
         if touched.is_empty() {
             return Ok(());
@@ -80,11 +76,7 @@ impl BatchContext {
     }
 
     /// Also writes totals that only dropped trades, so that the next batch of a refused partner does not drop them again.
-    async fn write_velocity(
-        self,
-        conn: &mut SqliteConnection,
-        loaded: &Loaded,
-    ) -> Result<(), StoreError> {
+    async fn write_velocity(self, conn: &mut SqliteConnection, loaded: &Loaded) -> StoreResult<()> {
         let slid = loaded
             .state
             .velocity
@@ -115,7 +107,7 @@ impl BatchContext {
         table: &'static str,
         statement: &'static str,
         rows: &[impl Serialize],
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         let written = sqlx::query(statement)
             .bind(self.mode.as_str())
             .bind(json(&rows)?)

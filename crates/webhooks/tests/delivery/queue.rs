@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::ports::{
@@ -49,17 +49,14 @@ impl Queue {
 
 #[async_trait]
 impl Deliveries for Queue {
-    async fn deliveries_claim(
-        &self,
-        order: &ClaimRequest,
-    ) -> Result<Vec<ClaimedDelivery>, StoreError> {
+    async fn deliveries_claim(&self, order: &ClaimRequest) -> StoreResult<Vec<ClaimedDelivery>> {
         self.store.deliveries_claim(order).await
     }
 
     async fn deliveries_conclude(
         &self,
         batch: &[ConcludedDelivery],
-    ) -> Result<Vec<Option<Cas>>, StoreError> {
+    ) -> StoreResult<Vec<Option<Cas>>> {
         self.records.fetch_add(1, Ordering::SeqCst);
         if self.is_unavailable.load(Ordering::SeqCst) {
             return Err(StoreError::Overloaded);
@@ -77,11 +74,7 @@ impl Deliveries for Queue {
         Ok(outcomes)
     }
 
-    async fn deliveries_next(
-        &self,
-        mode: Mode,
-        service: Service,
-    ) -> Result<Option<Duration>, StoreError> {
+    async fn deliveries_next(&self, mode: Mode, service: Service) -> StoreResult<Option<Duration>> {
         if self.is_blind.load(Ordering::SeqCst) {
             return Ok(None);
         }
@@ -92,11 +85,11 @@ impl Deliveries for Queue {
         &self,
         who: &Tenant,
         object_id: &str,
-    ) -> Result<Vec<DeliveryRecord>, StoreError> {
+    ) -> StoreResult<Vec<DeliveryRecord>> {
         self.store.deliveries_of(who, object_id).await
     }
 
-    async fn queue_stats(&self, mode: Mode, service: Service) -> Result<QueueStats, StoreError> {
+    async fn queue_stats(&self, mode: Mode, service: Service) -> StoreResult<QueueStats> {
         if self.is_slow_to_count.load(Ordering::SeqCst) {
             tokio::time::sleep(Duration::from_secs(30)).await;
         }

@@ -21,7 +21,7 @@ use gate_core::session::{Session, SessionId, Step};
 use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction, TransactionState};
 use gate_core::verification::Verification;
-use kernel::{Cas, Mode, Readable, Seen, StoreError, Timestamp};
+use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
 use partner_core::idempotency::Scope;
@@ -39,7 +39,7 @@ macro_rules! reads {
     ($($port:ident { $($call:ident($($name:ident: $of:ty),*) -> $found:ty;)* })*) => { $(
         #[async_trait]
         impl $port for Ports { $(
-            async fn $call(&self, $($name: $of),*) -> Result<$found, StoreError> {
+            async fn $call(&self, $($name: $of),*) -> StoreResult<$found> {
                 self.pace.turn(false).await?;
                 self.store.$call($($name),*).await
             }
@@ -54,7 +54,7 @@ macro_rules! delegates {
     })*) => { $(
         #[async_trait]
         impl $port $(<$profile>)? for Tx<dyn GateTx> { $(
-            async fn $call(&mut self, $($name: $of),*) -> Result<$found, StoreError> {
+            async fn $call(&mut self, $($name: $of),*) -> StoreResult<$found> {
                 self.tx.$call($($name),*).await
             }
         )* }
@@ -63,7 +63,7 @@ macro_rules! delegates {
 
 #[async_trait]
 impl GateStore for Ports {
-    async fn gate_begin(&self, name: &'static str) -> Result<Box<dyn GateTx>, StoreError> {
+    async fn gate_begin(&self, name: &'static str) -> StoreResult<Box<dyn GateTx>> {
         self.pace.turn(true).await?;
         let tx = self.store.gate_begin(name).await?;
         let pace = self.pace.clone();
@@ -79,7 +79,7 @@ impl DeliveryAdmin for Ports {
         service: Service,
         filter: DeliveryFilter,
         limit: u32,
-    ) -> Result<Vec<DeliveryView>, StoreError> {
+    ) -> StoreResult<Vec<DeliveryView>> {
         self.pace.turn(false).await?;
         self.store
             .deliveries_page(who, service, filter, limit)
@@ -91,7 +91,7 @@ impl DeliveryAdmin for Ports {
         who: &Tenant,
         service: Service,
         id: DeliveryId,
-    ) -> Result<Option<DeliveryView>, StoreError> {
+    ) -> StoreResult<Option<DeliveryView>> {
         self.pace.turn(false).await?;
         self.store.delivery_get(who, service, id).await
     }
@@ -101,7 +101,7 @@ impl DeliveryAdmin for Ports {
         who: &Tenant,
         service: Service,
         id: DeliveryId,
-    ) -> Result<Option<(Cas, DeliveryView)>, StoreError> {
+    ) -> StoreResult<Option<(Cas, DeliveryView)>> {
         self.pace.turn(true).await?;
         self.store.delivery_replay(who, service, id).await
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreError, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
@@ -37,11 +37,7 @@ pub(super) struct Ports {
 
 #[async_trait]
 impl PoolsReads for Ports {
-    async fn quote_get(
-        &self,
-        who: &Tenant,
-        id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    async fn quote_get(&self, who: &Tenant, id: QuoteId) -> StoreResult<Option<Seen<Quote>>> {
         self.pace.turn(false).await?;
         self.store.quote_get(who, id).await
     }
@@ -50,7 +46,7 @@ impl PoolsReads for Ports {
         &self,
         who: &Tenant,
         id: QuoteId,
-    ) -> Result<Option<Seen<Quote>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Quote>>> {
         self.pace.turn(true).await?;
         self.store.quote_get_behind_writes(who, id).await
     }
@@ -59,12 +55,12 @@ impl PoolsReads for Ports {
         &self,
         who: &Tenant,
         quote: QuoteId,
-    ) -> Result<Option<Seen<Trade>>, StoreError> {
+    ) -> StoreResult<Option<Seen<Trade>>> {
         self.pace.turn(false).await?;
         self.store.trade_by_quote(who, quote).await
     }
 
-    async fn trade_get(&self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_get(&self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>> {
         self.pace.turn(false).await?;
         self.store.trade_get(who, id).await
     }
@@ -74,12 +70,12 @@ impl PoolsReads for Ports {
         who: &Tenant,
         filter: &TradeFilter,
         limit: u32,
-    ) -> Result<Vec<Trade>, StoreError> {
+    ) -> StoreResult<Vec<Trade>> {
         self.pace.turn(false).await?;
         self.store.trades_page(who, filter, limit).await
     }
 
-    async fn account_get(&self, who: &Tenant, asset: Asset) -> Result<Option<Account>, StoreError> {
+    async fn account_get(&self, who: &Tenant, asset: Asset) -> StoreResult<Option<Account>> {
         self.pace.turn(false).await?;
         self.store.account_get(who, asset).await
     }
@@ -90,7 +86,7 @@ impl PoolsReads for Ports {
         asset: Asset,
         filter: &LedgerFilter,
         limit: u32,
-    ) -> Result<Option<LedgerPage>, StoreError> {
+    ) -> StoreResult<Option<LedgerPage>> {
         self.pace.turn(false).await?;
         self.store.ledger_page(who, asset, filter, limit).await
     }
@@ -103,7 +99,7 @@ impl TransactPreflight for Ports {
         scope: &Scope,
         pool: &PoolId,
         quote: QuoteId,
-    ) -> Result<Seen<TransactSnapshot>, StoreError> {
+    ) -> StoreResult<Seen<TransactSnapshot>> {
         self.pace.turn(false).await?;
         self.store.transact_snapshot(scope, pool, quote).await
     }
@@ -111,7 +107,7 @@ impl TransactPreflight for Ports {
 
 #[async_trait]
 impl Submit<TransactCommand, Decision> for Ports {
-    async fn submit(&self, command: TransactCommand) -> Result<Decision, StoreError> {
+    async fn submit(&self, command: TransactCommand) -> StoreResult<Decision> {
         self.pace.turn(true).await?;
         self.queues.submit(command).await
     }
@@ -159,7 +155,7 @@ impl Engine for Ports {
 
 #[async_trait]
 impl PoolsStore for Ports {
-    async fn begin(&self, name: &'static str) -> Result<Box<dyn PoolsTx>, StoreError> {
+    async fn begin(&self, name: &'static str) -> StoreResult<Box<dyn PoolsTx>> {
         self.pace.turn(true).await?;
         let tx = self.store.begin(name).await?;
         let pace = self.pace.clone();
@@ -170,7 +166,7 @@ impl PoolsStore for Ports {
         &self,
         mode: Mode,
         total: i64,
-    ) -> Result<Readable<(Tenant, Asset)>, StoreError> {
+    ) -> StoreResult<Readable<(Tenant, Asset)>> {
         self.pace.turn(false).await?;
         self.store.commitments_above(mode, total).await
     }
@@ -186,11 +182,11 @@ pub(super) struct Tx<T: ?Sized> {
 
 #[async_trait]
 impl<T: UnitOfWork + ?Sized> UnitOfWork for Tx<T> {
-    async fn now(&mut self) -> Result<Timestamp, StoreError> {
+    async fn now(&mut self) -> StoreResult<Timestamp> {
         self.tx.now().await
     }
 
-    async fn commit(self: Box<Self>) -> Result<(), StoreError> {
+    async fn commit(self: Box<Self>) -> StoreResult<()> {
         let Self { tx, pace } = *self;
         let before = pace.turns.0.lock().replace(pace.who);
         assert_eq!(
@@ -207,23 +203,18 @@ impl<T: UnitOfWork + ?Sized> UnitOfWork for Tx<T> {
 
 #[async_trait]
 impl QuoteTx for Tx<dyn PoolsTx> {
-    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> Result<Option<Quote>, StoreError> {
+    async fn quote_lock(&mut self, who: &Tenant, id: QuoteId) -> StoreResult<Option<Quote>> {
         self.tx.quote_lock(who, id).await
     }
 
-    async fn quote_reject(
-        &mut self,
-        who: &Tenant,
-        id: QuoteId,
-        at: Timestamp,
-    ) -> Result<Cas, StoreError> {
+    async fn quote_reject(&mut self, who: &Tenant, id: QuoteId, at: Timestamp) -> StoreResult<Cas> {
         self.tx.quote_reject(who, id, at).await
     }
 }
 
 #[async_trait]
 impl TradeTx for Tx<dyn PoolsTx> {
-    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> Result<Option<Trade>, StoreError> {
+    async fn trade_lock(&mut self, who: &Tenant, id: TradeId) -> StoreResult<Option<Trade>> {
         self.tx.trade_lock(who, id).await
     }
 
@@ -233,25 +224,15 @@ impl TradeTx for Tx<dyn PoolsTx> {
         id: TradeId,
         attempt: u32,
         lease: Lease,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         self.tx.trade_claim(who, id, attempt, lease).await
     }
 
-    async fn trade_unclaim(
-        &mut self,
-        who: &Tenant,
-        id: TradeId,
-        token: u64,
-    ) -> Result<Cas, StoreError> {
+    async fn trade_unclaim(&mut self, who: &Tenant, id: TradeId, token: u64) -> StoreResult<Cas> {
         self.tx.trade_unclaim(who, id, token).await
     }
 
-    async fn trade_rest(
-        &mut self,
-        who: &Tenant,
-        id: TradeId,
-        lease: Lease,
-    ) -> Result<Cas, StoreError> {
+    async fn trade_rest(&mut self, who: &Tenant, id: TradeId, lease: Lease) -> StoreResult<Cas> {
         self.tx.trade_rest(who, id, lease).await
     }
 
@@ -261,14 +242,14 @@ impl TradeTx for Tx<dyn PoolsTx> {
         before: &Trade,
         steps: &[Step],
         token: u64,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         self.tx.trade_apply(who, before, steps, token).await
     }
 }
 
 #[async_trait]
 impl LedgerTx for Tx<dyn PoolsTx> {
-    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> Result<Account, StoreError> {
+    async fn account_lock(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Account> {
         self.tx.account_lock(who, asset).await
     }
 
@@ -277,7 +258,7 @@ impl LedgerTx for Tx<dyn PoolsTx> {
         who: &Tenant,
         before: &Account,
         entry: &Entry,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         self.tx.entry_post(who, before, entry).await
     }
 
@@ -287,15 +268,11 @@ impl LedgerTx for Tx<dyn PoolsTx> {
         asset: Asset,
         range: Range,
         limit: u32,
-    ) -> Result<Amounts, StoreError> {
+    ) -> StoreResult<Amounts> {
         self.tx.refundable(who, asset, range, limit).await
     }
 
-    async fn recount_get(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-    ) -> Result<Option<Recount>, StoreError> {
+    async fn recount_get(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Option<Recount>> {
         self.tx.recount_get(who, asset).await
     }
 
@@ -304,28 +281,19 @@ impl LedgerTx for Tx<dyn PoolsTx> {
         who: &Tenant,
         asset: Asset,
         recount: &Recount,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         self.tx.recount_put(who, asset, recount).await
     }
 
-    async fn commitment_get(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-    ) -> Result<Option<i64>, StoreError> {
+    async fn commitment_get(&mut self, who: &Tenant, asset: Asset) -> StoreResult<Option<i64>> {
         self.tx.commitment_get(who, asset).await
     }
 
-    async fn commitment_put(
-        &mut self,
-        who: &Tenant,
-        asset: Asset,
-        total: i64,
-    ) -> Result<(), StoreError> {
+    async fn commitment_put(&mut self, who: &Tenant, asset: Asset, total: i64) -> StoreResult<()> {
         self.tx.commitment_put(who, asset, total).await
     }
 
-    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> Result<u32, StoreError> {
+    async fn deposits_compare(&mut self, who: &Tenant, limit: u32) -> StoreResult<u32> {
         self.tx.deposits_compare(who, limit).await
     }
 
@@ -333,22 +301,22 @@ impl LedgerTx for Tx<dyn PoolsTx> {
         &mut self,
         who: &Tenant,
         reference: &str,
-    ) -> Result<Option<Deposit>, StoreError> {
+    ) -> StoreResult<Option<Deposit>> {
         self.tx.deposit_find(who, reference).await
     }
 
-    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> Result<(), StoreError> {
+    async fn deposit_insert(&mut self, who: &Tenant, deposit: &Deposit) -> StoreResult<()> {
         self.tx.deposit_insert(who, deposit).await
     }
 }
 
 #[async_trait]
 impl VelocityTx for Tx<dyn PoolsTx> {
-    async fn velocity_lock(&mut self, who: &Tenant) -> Result<Option<Velocity>, StoreError> {
+    async fn velocity_lock(&mut self, who: &Tenant) -> StoreResult<Option<Velocity>> {
         self.tx.velocity_lock(who).await
     }
 
-    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> Result<(), StoreError> {
+    async fn velocity_put(&mut self, who: &Tenant, velocity: &Velocity) -> StoreResult<()> {
         self.tx.velocity_put(who, velocity).await
     }
 
@@ -357,14 +325,14 @@ impl VelocityTx for Tx<dyn PoolsTx> {
         who: &Tenant,
         range: VelocityRange,
         limit: u32,
-    ) -> Result<TradesRead, StoreError> {
+    ) -> StoreResult<TradesRead> {
         self.tx.velocity_read(who, range, limit).await
     }
 }
 
 #[async_trait]
 impl<T: EventTx + ?Sized> EventTx for Tx<T> {
-    async fn event_insert(&mut self, event: &NewEvent) -> Result<(), StoreError> {
+    async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()> {
         self.tx.event_insert(event).await
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Clock as _, StoreError, Timestamp};
+use kernel::{Clock as _, StoreError, StoreResult, Timestamp};
 use partner_core::clock::LARGEST_JUMP;
 use partner_core::events::Service;
 use partner_core::key::KeyUse;
@@ -234,7 +234,7 @@ impl<F: Fixture> World<F> {
     }
 }
 
-fn assert_unavailable<T: std::fmt::Debug>(outcome: Result<T, StoreError>) {
+fn assert_unavailable<T: std::fmt::Debug>(outcome: StoreResult<T>) {
     assert!(
         matches!(outcome, Err(StoreError::Unavailable(_))),
         "{outcome:?}"

@@ -7,7 +7,7 @@ use gate_core::customer::{
 };
 use gate_core::ports::CustomerFilter;
 use gate_core::usecases::customers::CustomerError;
-use kernel::{Cas, Mode, StoreError};
+use kernel::{Cas, Mode, StoreResult};
 use partner_core::Tenant;
 use partner_core::sealing::{BlindIndex, Sealed};
 use partner_core::stored_response::IdempotentResponse;
@@ -38,11 +38,7 @@ impl<F: GateFixture> World<F> {
         }
     }
 
-    pub(super) async fn insert(
-        &self,
-        who: &Tenant,
-        customer: &SealedCustomer,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn insert(&self, who: &Tenant, customer: &SealedCustomer) -> StoreResult<()> {
         let mut tx = self.gate_begin().await;
         tx.customer_insert(who, customer).await?;
         tx.commit().await

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gate_core::due::DueShare;
 use gate_core::rail::RailId;
 use gate_core::session::SessionId;
-use kernel::{Mode, Readable, StoreError};
+use kernel::{Mode, Readable, StoreResult};
 use partner_core::{PartnerId, Tenant};
 
 use crate::contract::fixture::GateFixture;
@@ -45,7 +45,7 @@ impl<I: Copy + PartialEq + Debug> Made<I> {
     /// Checks shares of a read.
     async fn check<F>(&self, read: impl Fn(DueShare) -> F)
     where
-        F: Future<Output = Result<Readable<(Tenant, I)>, StoreError>>,
+        F: Future<Output = StoreResult<Readable<(Tenant, I)>>>,
     {
         let rows = async |share| {
             let read = read(share).await.unwrap();

@@ -1,6 +1,6 @@
 //! The ledger: entries chain, deposits count once, and dropped transactions write nothing.
 
-use kernel::{Amount, Mode, StoreError, Timestamp};
+use kernel::{Amount, Mode, StoreError, StoreResult, Timestamp};
 use pools_core::ledger::{
     Account, AccountKind, Entry, EntryId, Posting, Reason, Transfer, TransferRole,
 };
@@ -27,12 +27,7 @@ impl<F: Fixture> World<F> {
     }
 
     /// Posts one entry in its own transaction.
-    async fn post(
-        &self,
-        member: &Member,
-        before: &Account,
-        entry: &Entry,
-    ) -> Result<(), StoreError> {
+    async fn post(&self, member: &Member, before: &Account, entry: &Entry) -> StoreResult<()> {
         let mut tx = self.ports().store.begin("post").await?;
         tx.entry_post(&member.who, before, entry).await?;
         tx.commit().await

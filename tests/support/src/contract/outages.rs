@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreResult};
 use partner_core::ports::Readiness;
 use partner_core::webhooks::delivery::AttemptOutcome;
 use pools_core::batch::TransactCommand;
@@ -48,7 +48,7 @@ impl<F: Fixture> Writer<F> {
     ///
     /// # Errors
     /// The store's error.
-    pub async fn quote(&self) -> Result<Quote, StoreError> {
+    pub async fn quote(&self) -> StoreResult<Quote> {
         let new = self
             .world
             .new_quote(&self.member.who, terms(Side::OnRamp, ONE));
@@ -66,7 +66,7 @@ impl<F: Fixture> Writer<F> {
     ///
     /// # Errors
     /// The store's error.
-    pub async fn transact(&self, command: &TransactCommand) -> Result<(), StoreError> {
+    pub async fn transact(&self, command: &TransactCommand) -> StoreResult<()> {
         let batch = std::slice::from_ref(command);
         let lane = &self.world.ports().transact;
         let decided = lane.transact(batch).await?;
@@ -78,7 +78,7 @@ impl<F: Fixture> Writer<F> {
     ///
     /// # Errors
     /// The store's error.
-    pub async fn ready(&self) -> Result<(), StoreError> {
+    pub async fn ready(&self) -> StoreResult<()> {
         self.world.ports().readiness.ready().await
     }
 

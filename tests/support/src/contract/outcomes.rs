@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Mutex;
 
-use kernel::{Asset, StoreError};
+use kernel::{Asset, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::ports::{AuditReport, AuditStep, StoredEvent};
 use partner_core::stored_response::RenderedResponse;
@@ -16,7 +16,7 @@ use crate::contract::world::{Decided, MALFORMED, World, sealer};
 
 /// Expects that the schema refuses a write.
 #[track_caller]
-pub(crate) fn assert_guarded<T: Debug>(outcome: Result<T, StoreError>) {
+pub(crate) fn assert_guarded<T: Debug>(outcome: StoreResult<T>) {
     assert!(matches!(outcome, Err(StoreError::Guard(_))), "{outcome:?}");
 }
 

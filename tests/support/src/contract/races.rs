@@ -1,6 +1,6 @@
 //! Races: in any order, the limits hold to the last unit and one of several callers wins.
 
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreResult};
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::ports::{Deposit, TradeFilter};
 use pools_core::quote::{QuoteId, Side};
@@ -116,7 +116,7 @@ pub async fn concurrent_credits_all_count(world: World<impl Fixture>) {
 // rule: cli.credit.once
 pub async fn concurrent_deposits_under_one_reference_count_once(world: World<impl Fixture>) {
     let member = world.member("acme").await;
-    let deposit = async || -> Result<(), StoreError> {
+    let deposit = async || -> StoreResult<()> {
         let mut tx = world.ports().store.begin("deposit").await?;
         let before = tx.account_lock(&member.who, eur()).await?;
         let (one, now) = (amount("1", eur()), world.now());

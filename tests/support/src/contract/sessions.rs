@@ -8,7 +8,7 @@ use gate_core::session::{
     Flow, Session, SessionEvent, SessionId, SessionState, SessionStatus, Step, Terms,
 };
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
-use kernel::{Asset, Cas, Mode, StoreError};
+use kernel::{Asset, Cas, Mode, StoreError, StoreResult};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, Service, new_delivery, seal_body};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
@@ -93,7 +93,7 @@ impl<F: GateFixture> World<F> {
         }
     }
 
-    pub(crate) async fn say(&self, event: &NewEvent) -> Result<(), StoreError> {
+    pub(crate) async fn say(&self, event: &NewEvent) -> StoreResult<()> {
         let mut tx = self.gate_begin().await;
         tx.event_insert(event).await?;
         tx.commit().await

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{Cas, Mid, Mode, StoreError, Timestamp};
+use kernel::{Cas, Mid, Mode, StoreResult, Timestamp};
 use pools_core::ports::TradeFilter;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{self, CannotComplete, InProgress, Released, Reversed};
@@ -35,7 +35,7 @@ impl<F: Fixture> World<F> {
         before: &Trade,
         step: &Step,
         token: u64,
-    ) -> Result<Cas, StoreError> {
+    ) -> StoreResult<Cas> {
         let mut tx = self.ports().store.begin("apply").await?;
         let steps = std::slice::from_ref(step);
         let outcome = tx.trade_apply(&member.who, before, steps, token).await?;

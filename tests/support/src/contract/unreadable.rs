@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gate_core::ports::CustomerFilter;
-use kernel::{Cas, StoreError};
+use kernel::{Cas, StoreError, StoreResult};
 use partner_core::events::Service;
 use partner_core::ports::{ClaimedDelivery, DeliveryFilter};
 use partner_core::webhooks::delivery::AttemptOutcome::Delivered;
@@ -103,7 +103,7 @@ pub async fn unreadable_secret_hides_no_other_endpoint(world: World<impl Fixture
     }
 }
 
-fn is_inconsistent<T>(read: &Result<T, StoreError>) -> bool {
+fn is_inconsistent<T>(read: &StoreResult<T>) -> bool {
     matches!(read, Err(StoreError::Inconsistent { .. }))
 }
 

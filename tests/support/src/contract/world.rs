@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::{Amount, Asset, AssetKind, Clock as _, Mid, Mode, Rate, StoreError, Timestamp};
+use kernel::{Amount, Asset, AssetKind, Clock as _, Mid, Mode, Rate, StoreResult, Timestamp};
 use partner_core::events::{
     DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, seal_body, secret_place,
 };
@@ -474,7 +474,7 @@ impl<F: Fixture> World<F> {
     }
 
     /// Claims an attempt under a random token and returns the token.
-    pub(crate) async fn claim(&self, who: &Tenant, id: TradeId) -> Result<u64, StoreError> {
+    pub(crate) async fn claim(&self, who: &Tenant, id: TradeId) -> StoreResult<u64> {
         let token = self.entropy.next();
         let mut tx = self.ports().store.begin("claim").await?;
         let trade = tx.trade_lock(who, id).await?.unwrap();
@@ -497,7 +497,7 @@ impl<F: Fixture> World<F> {
         trade: &Trade,
         step: &Step,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> StoreResult<()> {
         if let Some((transfer, part)) = step.transfer {
             let before = tx.account_lock(who, transfer.amount.asset()).await?;
             let (_, mark) = before.post(&transfer).unwrap();

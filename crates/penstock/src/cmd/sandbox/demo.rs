@@ -8,7 +8,7 @@ use std::path::Path;
 
 use gate_core::branding::BrandingUpdate;
 use gate_core::change::Change;
-use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, RequestId, StoreError};
+use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, RequestId, StoreResult};
 use partner_core::events::{Service, generate_secret};
 use partner_core::key::{KeyKind, KeyTerms, NewKey};
 use partner_core::origin::Origin;
@@ -199,7 +199,7 @@ impl Demo {
 }
 
 /// Gives a partner without branding the name and the colours of the demo shop.
-async fn dress(installation: &Installation, who: &Tenant) -> Result<(), StoreError> {
+async fn dress(installation: &Installation, who: &Tenant) -> StoreResult<()> {
     let mut tx = installation
         .base
         .store
@@ -224,7 +224,7 @@ async fn dress(installation: &Installation, who: &Tenant) -> Result<(), StoreErr
     Ok(())
 }
 
-async fn has_gate(store: &dyn ProvisionStore, who: &Tenant) -> Result<bool, StoreError> {
+async fn has_gate(store: &dyn ProvisionStore, who: &Tenant) -> StoreResult<bool> {
     let mut tx = store.provision_begin("demo").await?;
     Ok(tx.gate_profile_get(who).await?.is_some())
 }
