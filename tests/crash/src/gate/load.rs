@@ -131,6 +131,9 @@ impl Visitor<'_, '_, '_> {
 
     /// Sends a write once, as twins with equal or different bodies, or as many under one key or under keys of their own.
     fn create(&mut self) {
+        if self.has_quota_left() && self.chance.u8(0..100) < 20 {
+            return self.crowd_of_creates();
+        }
         let key = format!("create-{}", number());
         let writing = Writing::create(self.shop, &key, self.chance);
         match self.chance.u8(0..100) {
@@ -143,6 +146,12 @@ impl Visitor<'_, '_, '_> {
                 self.write_both(&writing, &twin);
             }
         }
+    }
+
+    /// Whether the partner has a quota that its sessions have not used up.
+    fn has_quota_left(&self) -> bool {
+        let made = self.shop.book.lock().sessions.len() as u64;
+        self.gate.mode == Mode::Live && self.shop.quota.is_some_and(|quota| made < quota)
     }
 
     /// Sends more concurrent creates than the quota has left.
