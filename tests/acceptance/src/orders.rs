@@ -33,6 +33,9 @@ use crate::rail::SilencedRail;
 use crate::verifier::ScriptedVerifier;
 use ports::Ports;
 
+/// Pause in which a request that has to wait reaches the store's lock, so that whatever it reads before the lock is read before the
+/// other requests continue. On a slow machine a request may reach it later, which is an order too.
+const WAY_TO_LOCK: Duration = Duration::from_millis(1);
 /// Timeout of one step; only a request that waits forever reaches it.
 const STUCK: Duration = Duration::from_secs(30);
 
@@ -99,7 +102,10 @@ impl Orders {
             }
             let chosen = self.choose(turn, options.len());
             turn += 1;
-            self.blocked += usize::from(stage.give(options[chosen], turns.holder()));
+            if stage.give(options[chosen], turns.holder()) {
+                self.blocked += 1;
+                tokio::time::sleep(WAY_TO_LOCK).await;
+            }
         }
         self.played += 1;
         for task in tasks {
