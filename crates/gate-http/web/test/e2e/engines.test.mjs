@@ -15,7 +15,7 @@ async function fillIn(browser, side) {
     if (await browser.find(`select[name="${name}"]`)) {
       await browser.click(option);
     } else {
-      await browser.type(`input[name="${name}"]`, value);
+      await browser.type(`[name="${name}"]`, value);
     }
   }
 }
@@ -58,7 +58,7 @@ for (const [engine, start] of Object.entries(ENGINES)) {
           }
           await browser.wait('#decision[data-decision=paid]');
           const session = await browser.evaluate('return document.querySelector(".current[data-event-type=\'gate_session.completed\']").dataset.session');
-          await expectRecords(session, 'completed', `${side} completed 100.00`);
+          await expectRecords(session, 'completed', `${side} completed 250.00`);
           assert.equal((await browser.address()).includes('client_secret'), false);
         });
       }

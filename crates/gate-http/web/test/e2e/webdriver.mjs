@@ -39,7 +39,7 @@ async function until(description, attempt) {
     } catch (error) {
       last = error;
     }
-    if (Date.now() > end) throw new Error(`${description} took too long.`, { cause: last });
+    if (Date.now() > end) throw new Error(`${description} took too long: ${last?.message ?? 'it was not there.'}`, { cause: last });
     await new Promise((resolve) => { setTimeout(resolve, POLL_MS); });
   }
 }
