@@ -11,9 +11,11 @@ const action = (name) => `[data-step] [data-action="${name}"]:not([aria-disabled
 /** Fills in the details, as a customer does. */
 async function fillIn(browser, side) {
   for (const [name, value] of Object.entries(FLOWS[side])) {
-    const option = `select[name="${name}"] option[value="${value}"]`;
-    if (await browser.find(`select[name="${name}"]`)) {
-      await browser.click(option);
+    const select = `select[name="${name}"]`;
+    if (await browser.find(select)) {
+      // An option whose value is its text has no attribute for it.
+      const place = await browser.evaluate('return [...document.querySelector(arguments[0]).options].findIndex((one) => one.value === arguments[1])', select, value);
+      await browser.click(`${select} option:nth-child(${place + 1})`);
     } else {
       await browser.type(`[name="${name}"]`, value);
     }

@@ -12,6 +12,9 @@ const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
 const POLL_MS = 50;
 /** Where an element is. In a frame that still grows, the place of the next moment is another one. */
 const PLACE = 'const { x, y } = arguments[0].getBoundingClientRect(); return [x, y, innerWidth, innerHeight, scrollX, scrollY].join();';
+const HEAR_PRESS = 'arguments[0].addEventListener("click", (event) => { event.currentTarget.isPressed = true; }, { once: true });';
+/** Whether an element received its press. The press on an option goes to its list. */
+const IS_PRESSED = 'return arguments[0].localName === "option" || arguments[0].isPressed === true;';
 const FOLDER = join(tmpdir(), 'penstock-browser-');
 
 /** Commands over HTTP: method and path below the session. */
@@ -158,7 +161,7 @@ async function startFirefox() {
     'intl.accept_languages': 'en-GB',
   };
   writeFileSync(join(profile, 'user.js'), Object.entries(settings).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`).join('\n'));
-  const firefox = run('firefox-esr', ['--marionette', '--headless', '--no-remote', '--profile', profile], { env: { ...process.env, HOME: profile, MOZ_HEADLESS_WIDTH: '1280', MOZ_HEADLESS_HEIGHT: '1600' } });
+  const firefox = run('firefox-esr', ['--marionette', '--headless', '--no-remote', '--profile', profile], { env: { ...process.env, HOME: profile } });
   const stop = async () => {
     await firefox.stop();
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
@@ -169,6 +172,8 @@ async function startFirefox() {
     await new Promise((resolve, reject) => { socket.once('connect', resolve).once('error', reject); });
     const call = converse(socket);
     await call('WebDriver:NewSession', { strictFileInteractability: true });
+    // In a lower window the bar of the demo shop covers the button of a long screen.
+    await call('WebDriver:SetWindowRect', { x: 0, y: 0, width: 1280, height: 1600 });
     return new Browser((name, parameters) => call(`WebDriver:${name}`, parameters), async () => {
       socket.destroy();
       await stop();
@@ -205,7 +210,10 @@ class Browser {
     return until(`Waiting for ${selector}`, () => this.find(selector));
   }
 
-  /** Clicks as soon as the element is there, stands still and is covered by nothing. */
+  /**
+   * Clicks as soon as the element is there, stands still and is covered by nothing. A frame that moves under the pointer loses a press,
+   * which is then repeated.
+   */
   click(selector) {
     let last;
     return until(`Clicking ${selector}`, async () => {
@@ -214,8 +222,10 @@ class Browser {
       const stands = place === last;
       last = place;
       if (!id || !stands) return false;
+      await this.evaluate(HEAR_PRESS, { [ELEMENT]: id });
       await this.send('ElementClick', { id });
-      return true;
+      // A page that the press has left cannot tell.
+      return this.evaluate(IS_PRESSED, { [ELEMENT]: id }).catch(() => true);
     });
   }
 
