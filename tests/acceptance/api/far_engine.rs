@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use acceptance::{ACME, ADDRESS, Asked, FarEngine, FarFault, FarStage, RIVAL, World, purchase};
+use acceptance::{ACME, ADDRESS, Asked, FarEngine, FarFault, RIVAL, World, purchase};
 use serde_json::{Value, json};
+use test_support::engine::Stage;
 
 const SECRET: &str = "a-secret-of-the-engine";
 
@@ -12,7 +13,7 @@ async fn far() -> (World, FarEngine) {
     let world = World::new().await;
     world.operator().credit(ACME, "1000.00", "EUR").await;
     world.operator().credit(ACME, "1000", "USDT").await;
-    let far = FarEngine::start().await;
+    let far = FarEngine::start();
     world.engine().becomes(far.adapter(SECRET));
     (world, far)
 }
@@ -68,7 +69,7 @@ async fn purchase_is_held_confirmed_and_delivered_under_the_trades_id() {
     assert!(
         calls
             .iter()
-            .all(|call| call.shown == format!("Bearer {SECRET}"))
+            .all(|call| call.authorization == format!("Bearer {SECRET}"))
     );
     let order = json!({
         "pool": "EUR-USDT", "side": "on_ramp", "input": { "amount": "100.00", "asset": "EUR" }, "network": "tron",
@@ -138,7 +139,7 @@ async fn each_report_moves_the_trade_to_its_status() {
 async fn poll_returns_trade_that_came_back_before_any_poll() {
     let (world, far) = far().await;
     let acme = world.acme();
-    far.course(&[FarStage::Delivered, FarStage::Returned]);
+    far.course(&[Stage::Delivered, Stage::Returned]);
     for (report, names_fill) in [(None, true), (Some(json!({ "status": "returned" })), false)] {
         let (quote, trade) = acme.trade("EUR-USDT", "100.00").await;
         far.reports(report);
@@ -160,7 +161,7 @@ async fn poll_returns_trade_that_came_back_before_any_poll() {
 // rule: pools.trade.returned-unseen, pools.trade.converge, engine.http.once
 #[tokio::test]
 async fn engine_ahead_of_polls_ends_trade_with_its_final_report() {
-    use FarStage::{Delivered, Failed, Released, Returned};
+    use Stage::{Delivered, Failed, Released, Returned};
     let (world, far) = far().await;
     let acme = world.acme();
     far.course(&[]);
@@ -485,7 +486,7 @@ async fn delivered_report_may_carry_a_fill_rate_and_never_a_bad_one() {
     let (world, far) = far().await;
     let acme = world.acme();
     let delivered =
-        |rate: &Value| Some(json!({ "status": "delivered", "fillTxId": "f", "fillRate": rate }));
+        |rate: &Value| json!({ "status": "delivered", "fillTxId": "f", "fillRate": rate });
     let (quote, trade) = acme.trade("EUR-USDT", "10.00").await;
     let texts = "-1 +1 0 0.000 1e3 1,5 .5 5. NaN".split(' ').chain([""]);
     let long = json!("1".repeat(40));
@@ -493,9 +494,10 @@ async fn delivered_report_may_carry_a_fill_rate_and_never_a_bad_one() {
         .map(Value::from)
         .chain([json!(1.0849), json!(["1"]), long])
     {
-        far.reports(delivered(&bad));
+        far.fails("report", FarFault::Says(200, delivered(&bad).to_string()));
         assert_eq!(acme.status(&quote).await, "reserved", "{bad}");
     }
+    far.mended();
     assert_eq!(rates(&world, &trade).await, "1.085 none");
     for (rate, stored) in [
         (json!("1.0849"), "1.085 1.0849"),
@@ -509,7 +511,7 @@ async fn delivered_report_may_carry_a_fill_rate_and_never_a_bad_one() {
     ] {
         let (quote, trade) = acme.trade("EUR-USDT", "10.00").await;
         assert_eq!(rates(&world, &trade).await, "1.085 none");
-        far.reports(delivered(&rate));
+        far.reports(Some(delivered(&rate)));
         assert_eq!(acme.status(&quote).await, "settled", "{rate}");
         assert_eq!(rates(&world, &trade).await, stored, "{rate}");
         // A return keeps the fill rate.

@@ -43,7 +43,7 @@ pub use clock::{ManualClock, Seeded};
 pub use contract::{Contract, Operation, documents};
 pub use database::Database;
 pub use engine::{Asked, Reply, ScriptedEngine};
-pub use far_engine::{FarCall, FarEngine, FarFault, FarStage};
+pub use far_engine::{FarEngine, FarFault};
 pub use far_rates::FarRates;
 pub use gate::{Gate, GateClient, session};
 pub use gate_use_cases::GateUseCases;

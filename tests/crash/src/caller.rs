@@ -7,12 +7,12 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use test_support::time;
 
 use crate::history::{Kind, Op, Outcome};
 use crate::http::{Answer, Client, Lost, request};
 use crate::programs::Service;
 use crate::subject::Subject;
-use crate::time;
 
 /// Concurrent clients of one service.
 const CLIENTS: u64 = 6;

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
+use test_support::time;
+
 use crate::Result;
 use crate::http::{Client, request};
-use crate::time;
 use crate::world::{Partner, World};
 
 /// Time in which all trades of a campaign must end, from the first poll on; a trade that is still reserved then is a breach. A poll's

@@ -1,18 +1,15 @@
-//! The liquidity engine of a campaign, over HTTP.
+//! The liquidity engine of a campaign.
 //!
-//! The engine keeps its own ledger: it delivers and reverses trades whether or not a poll asks. It loses some responses after it
-//! acted, repeats some earlier responses, and contradicts some. The fraction of an amount chooses the outcome of a trade, by the
-//! sandbox's table.
+//! It loses some responses after it acted, repeats some earlier responses, and contradicts some. The fraction of an amount chooses the
+//! course of a trade, by the sandbox's table.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
-
-use crate::{Result, time, upstream};
+use test_support::engine::{Act, Call, Conduct, Course, Engine, Stage, Trade};
+use test_support::http::Reply;
+use test_support::time;
 
 /// Lifetime of a hold that is not confirmed.
 const HOLD_TTL: Duration = Duration::from_secs(3);
@@ -21,104 +18,35 @@ const MAX_STEP_MS: u64 = 120;
 /// Age at which a reported delivery counts as known, because the poll that received the report has ended.
 const REPORT_SETTLE_TIME: Duration = Duration::from_millis(300);
 
-/// The outcome of a confirmed trade.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
-    Delivered,
-    Returned,
-    Failed,
-    Released,
-}
-
 /// The scenario that an amount chooses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scenario {
     Dry,
     SilentDepth,
     HoldRefused,
-    /// The trade is carried out; with `slow` the first report is lost or says in progress.
+    /// The trade goes through these stages; with `slow` later than usual.
     Ends {
-        fate: Outcome,
+        stages: &'static [Stage],
         slow: bool,
     },
 }
 
 impl Scenario {
-    /// Returns the scenario of a decimal amount, from its fraction.
-    fn of(amount: &str) -> Self {
+    /// Returns the scenario of an order, from the fraction of its input.
+    fn of(order: &Value) -> Self {
+        let amount = order.pointer("/input/amount").and_then(Value::as_str);
+        let amount = amount.unwrap_or_default();
         let fraction = amount.split_once('.').map_or("", |(_, fraction)| fraction);
-        let ends = |fate, slow| Self::Ends { fate, slow };
+        let ends = |stages, slow| Self::Ends { stages, slow };
         match fraction.trim_end_matches('0') {
             "11" => Self::Dry,
             "12" => Self::SilentDepth,
             "51" => Self::HoldRefused,
-            "21" | "33" => ends(Outcome::Delivered, true),
-            "31" => ends(Outcome::Failed, false),
-            "32" => ends(Outcome::Released, false),
-            "41" => ends(Outcome::Returned, false),
-            _ => ends(Outcome::Delivered, false),
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Trade {
-    fate: Outcome,
-    held: Duration,
-    /// Instant of the confirmation.
-    confirmed: Option<Duration>,
-    /// Time until the outcome, and from the outcome until a reversal.
-    steps: (Duration, Duration),
-    released: bool,
-    lapsed: bool,
-    /// Confirmations after the first, minus reports that were sent. A poll of a reserved trade confirms before it asks for a report;
-    /// a poll of a settled trade does not. A call may be repeated after a lost response, so a lost report does not count.
-    unreported: i64,
-    /// Whether a confirmation came after the last report that was sent, so that the trade may still be reserved: the service may have
-    /// lost that report, and the confirmation that it sends at once.
-    confirmed_again: bool,
-    /// Instant of the first report of a delivery.
-    told_delivered: Option<Duration>,
-    /// The last report that was sent.
-    last: Option<Value>,
-}
-
-impl Trade {
-    fn new(fate: Outcome, held: Duration, steps: (Duration, Duration)) -> Self {
-        Self {
-            fate,
-            held,
-            confirmed: None,
-            steps,
-            released: false,
-            lapsed: false,
-            unreported: -1,
-            confirmed_again: false,
-            told_delivered: None,
-            last: None,
-        }
-    }
-
-    fn lapse(&mut self, now: Duration) {
-        self.lapsed |= self.confirmed.is_none() && now > self.held.saturating_add(HOLD_TTL);
-    }
-
-    /// Returns the true status.
-    fn status(&self, now: Duration) -> &'static str {
-        if self.released || self.lapsed {
-            return "released";
-        }
-        let Some(confirmed) = self.confirmed else {
-            return "in_progress";
-        };
-        let done = confirmed.saturating_add(self.steps.0);
-        let back = done.saturating_add(self.steps.1);
-        match self.fate {
-            _ if now < done => "in_progress",
-            Outcome::Failed => "failed",
-            Outcome::Released => "released",
-            Outcome::Returned if now >= back => "returned",
-            Outcome::Delivered | Outcome::Returned => "delivered",
+            "21" | "33" => ends(&[Stage::Delivered], true),
+            "31" => ends(&[Stage::Failed], false),
+            "32" => ends(&[Stage::Released], false),
+            "41" => ends(&[Stage::Delivered, Stage::Returned], false),
+            _ => ends(&[Stage::Delivered], false),
         }
     }
 }
@@ -134,253 +62,252 @@ struct Counts {
     unseen_returns: u64,
 }
 
+/// What the service may know of a trade.
+#[derive(Debug, Default)]
+struct Told {
+    /// Confirmations, minus true or repeated reports that were sent. A poll of a reserved trade confirms before it asks for a report; a poll of a settled
+    /// trade does not. A call may be repeated after a lost response, so a lost report does not count.
+    unreported: i64,
+    /// Whether a confirmation came after the last report that was sent, so that the trade may still be reserved: the service may have
+    /// lost that report, and the confirmation that it sends at once.
+    confirmed_again: bool,
+    /// Instant of the first report of a delivery.
+    delivered: Option<Duration>,
+}
+
+impl Told {
+    /// Whether the service must know of the delivery. The first confirmation of a trade precedes every poll.
+    fn is_settled(&self, now: Duration) -> bool {
+        let settled = |told: Duration| now > told.saturating_add(REPORT_SETTLE_TIME);
+        self.unreported <= 1 && !self.confirmed_again && self.delivered.is_some_and(settled)
+    }
+}
+
+/// The conduct of an engine that fails by chance.
 #[derive(Debug)]
-struct Ledger {
-    trades: BTreeMap<String, Trade>,
+pub(crate) struct Chance {
+    told: BTreeMap<String, Told>,
     counts: Counts,
     chance: fastrand::Rng,
 }
 
-/// An engine that listens until the driver ends.
-#[derive(Debug, Clone)]
-pub(crate) struct Engine {
-    address: SocketAddr,
-    ledger: Arc<Mutex<Ledger>>,
-}
-
-impl Engine {
-    pub(crate) fn start(seed: u64) -> Result<Self> {
-        let ledger = Arc::new(Mutex::new(Ledger {
-            trades: BTreeMap::new(),
+impl Chance {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            told: BTreeMap::new(),
             counts: Counts::default(),
             chance: fastrand::Rng::with_seed(seed),
-        }));
-        let shared = Arc::clone(&ledger);
-        let address = upstream::play(move |path, body| {
-            let said = shared.lock().answer(path, body)?;
-            Some((200, said))
-        })?;
-        Ok(Self { address, ledger })
-    }
-
-    /// Returns the value of `PENSTOCK_ENGINE`.
-    pub(crate) fn setting(&self) -> String {
-        format!("http:http://{}", self.address)
-    }
-
-    /// Compares the final statuses of trades with the engine's ledger and returns the contradictions.
-    pub(crate) fn disagreements<'t>(
-        &self,
-        trades: impl Iterator<Item = (&'t str, &'t str)>,
-    ) -> Vec<String> {
-        let (now, ledger) = (time::now(), self.ledger.lock());
-        let mut found = Vec::new();
-        for (id, status) in trades {
-            let so = ledger
-                .trades
-                .get(id)
-                .map_or("unknown", |trade| trade.status(now));
-            let agrees = match status {
-                "settled" => matches!(so, "delivered" | "returned"),
-                "returned" => so == "returned",
-                "failed" | "released" => so == status,
-                _ => false,
-            };
-            if !agrees {
-                found.push(format!("{id} is {status}; the engine says {so}"));
-            }
         }
-        found
     }
 
-    pub(crate) fn figures(&self) -> [(&'static str, u64); 5] {
-        let counts = self.ledger.lock().counts;
-        [
-            ("engine's responses lost", counts.lost),
-            ("engine's responses repeated", counts.repeated),
-            (
-                "reports that contradicted a settlement",
-                counts.contradictions,
-            ),
-            ("holds untruly said to have lapsed", counts.lapsed_untrue),
-            ("returns of unseen deliveries", counts.unseen_returns),
-        ]
-    }
-}
-
-impl Ledger {
     fn percent(&mut self, share: u8) -> bool {
         self.chance.u8(0..100) < share
     }
 
-    /// Acts and returns the response; `None` if the response is lost.
-    fn answer(&mut self, path: &str, body: &Value) -> Option<Value> {
-        let now = time::now();
-        let steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
-        let said = match steps.as_slice() {
-            ["v1", "depth"] => return depth(body),
-            ["v1", "trades", id, "hold"] => self.hold(id, body, now),
-            ["v1", "trades", id, "confirm"] => self.confirm(id, now),
-            ["v1", "trades", id, "release"] => self.release(id, now),
-            ["v1", "trades", id] => return self.report(id, now),
-            _ => return None,
-        };
-        self.unless_lost(said)
+    fn confirm(&mut self, call: &Call, trade: Option<&Trade>) -> Act {
+        let told = self.told.entry(call.trade.clone()).or_default();
+        told.unreported += 1;
+        told.confirmed_again = true;
+        let is_valid = |trade: &Trade| !matches!(trade.stage, Stage::Lapsed | Stage::Released);
+        if !(trade.is_some_and(is_valid) && self.percent(3)) {
+            return Act::Acts;
+        }
+        self.counts.lapsed_untrue += 1;
+        sends(&json!({ "status": "lapsed" }))
     }
 
-    fn unless_lost(&mut self, said: Value) -> Option<Value> {
-        let lost = self.percent(3);
-        self.counts.lost += u64::from(lost);
-        (!lost).then_some(said)
+    fn contradict(&mut self, call: &Call, now: Duration) -> Act {
+        let told = self.told.get(&call.trade);
+        if !(told.is_some_and(|told| told.is_settled(now)) && self.percent(50)) {
+            return Act::Acts;
+        }
+        self.counts.contradictions += 1;
+        let kinds = [
+            json!({ "status": "failed" }),
+            json!({ "status": "released" }),
+            json!({ "status": "delivered", "fillTxId": "another" }),
+        ];
+        self.chance.choice(&kinds).map_or(Act::Acts, sends)
     }
 
-    fn hold(&mut self, id: &str, body: &Value, now: Duration) -> Value {
-        let amount = body.pointer("/order/input/amount").and_then(Value::as_str);
-        let Scenario::Ends { fate, slow } = Scenario::of(amount.unwrap_or_default()) else {
-            return json!({ "status": "refused" });
-        };
-        let mut step = || Duration::from_millis(self.chance.u64(0..MAX_STEP_MS));
-        let (mut first, second) = (step(), step());
-        if slow {
-            first = first.saturating_add(Duration::from_millis(MAX_STEP_MS));
-        }
-        let new = Trade::new(fate, now, (first, second));
-        let trade = self.trades.entry(id.to_owned()).or_insert(new);
-        let held = if trade.released { "refused" } else { "held" };
-        json!({ "status": held })
-    }
-
-    fn confirm(&mut self, id: &str, now: Duration) -> Value {
-        let untrue = self.percent(3);
-        let Some(trade) = self.trades.get_mut(id) else {
-            return json!({ "status": "lapsed" });
-        };
-        trade.lapse(now);
-        trade.unreported += 1;
-        trade.confirmed_again = true;
-        if trade.lapsed || trade.released {
-            return json!({ "status": "lapsed" });
-        }
-        if untrue {
-            self.counts.lapsed_untrue += 1;
-            return json!({ "status": "lapsed" });
-        }
-        trade.confirmed.get_or_insert(now);
-        json!({ "status": "confirmed" })
-    }
-
-    fn release(&mut self, id: &str, now: Duration) -> Value {
-        let new = Trade {
-            released: true,
-            ..Trade::new(Outcome::Released, now, (Duration::ZERO, Duration::ZERO))
-        };
-        let trade = self.trades.entry(id.to_owned()).or_insert(new);
-        trade.released |= trade.confirmed.is_none();
-        json!({ "status": "released" })
-    }
-
-    fn report(&mut self, id: &str, now: Duration) -> Option<Value> {
-        let (repeats, contradicts, names_fill) =
-            (self.percent(5), self.percent(50), self.percent(50));
-        let trade = self.trades.get_mut(id)?;
-        trade.lapse(now);
-        let is_known = trade.unreported <= 0
-            && !trade.confirmed_again
-            && trade
-                .told_delivered
-                .is_some_and(|told| now > told.saturating_add(REPORT_SETTLE_TIME));
-        if is_known && contradicts {
-            trade.unreported -= 1;
-            self.counts.contradictions += 1;
-            let kinds = [
-                json!({ "status": "failed" }),
-                json!({ "status": "released" }),
-                json!({ "status": "delivered", "fillTxId": "another" }),
-            ];
-            return self.chance.choice(kinds);
-        }
-        let status = trade.status(now);
-        let mut said = json!({ "status": status });
-        if status == "delivered" || status == "returned" && names_fill {
-            said = json!({ "status": status, "fillTxId": format!("fill-{id}") });
-        }
-        if repeats && let Some(last) = &trade.last {
-            said.clone_from(last);
+    /// A report that is about to be sent: true, or an earlier one.
+    fn report(&mut self, before: Option<&Value>, report: Value) -> Value {
+        if let Some(before) = before
+            && self.percent(5)
+        {
             self.counts.repeated += 1;
+            return before.clone();
         }
-        let said = self.unless_lost(said)?;
-        let trade = self.trades.get_mut(id)?;
-        trade.unreported -= 1;
-        trade.confirmed_again = false;
-        let told = said.get("status").and_then(Value::as_str);
-        if told == Some("delivered") {
-            trade.told_delivered.get_or_insert(now);
+        if is_report(&report, "returned") && self.percent(50) {
+            return json!({ "status": "returned" });
         }
-        let is_new = trade.last.as_ref() != Some(&said);
-        if told == Some("returned") && trade.told_delivered.is_none() && is_new {
-            self.counts.unseen_returns += 1;
+        report
+    }
+
+    fn note(&mut self, call: &Call, before: Option<&Value>, report: &Value, now: Duration) {
+        let told = self.told.entry(call.trade.clone()).or_default();
+        told.unreported -= 1;
+        told.confirmed_again = false;
+        if is_report(report, "delivered") {
+            told.delivered.get_or_insert(now);
         }
-        trade.last = Some(said.clone());
-        Some(said)
+        let is_unseen = is_report(report, "returned") && told.delivered.is_none();
+        self.counts.unseen_returns += u64::from(is_unseen && before != Some(report));
     }
 }
 
-fn depth(order: &Value) -> Option<Value> {
-    let amount = order.pointer("/input/amount").and_then(Value::as_str);
-    match Scenario::of(amount.unwrap_or_default()) {
-        Scenario::SilentDepth => None,
-        Scenario::Dry => Some(json!({ "status": "dry" })),
-        Scenario::HoldRefused | Scenario::Ends { .. } => Some(json!({ "status": "enough" })),
+fn sends(body: &Value) -> Act {
+    Act::Sends(Reply::kept(200, &[], &body.to_string()))
+}
+
+fn is_report(body: &Value, status: &str) -> bool {
+    body.get("status").and_then(Value::as_str) == Some(status)
+}
+
+impl Conduct for Chance {
+    fn has_depth(&mut self, order: &Value) -> bool {
+        Scenario::of(order) != Scenario::Dry
     }
+
+    fn course(&mut self, order: &Value) -> Option<Course> {
+        let Scenario::Ends { stages, slow } = Scenario::of(order) else {
+            return None;
+        };
+        let mut after = Duration::from_millis(if slow { MAX_STEP_MS } else { 0 });
+        let steps = stages.iter().map(|stage| {
+            after = after.saturating_add(Duration::from_millis(self.chance.u64(0..MAX_STEP_MS)));
+            (after, *stage)
+        });
+        Some(Course {
+            confirmed: steps.collect(),
+            hold: Some(HOLD_TTL),
+        })
+    }
+
+    fn act(&mut self, call: &Call, trade: Option<&Trade>, now: Duration) -> Act {
+        match call.operation.as_str() {
+            "depth" if Scenario::of(&call.body) == Scenario::SilentDepth => {
+                Act::Sends(Reply::Closes)
+            }
+            "confirm" => self.confirm(call, trade),
+            "report" => self.contradict(call, now),
+            _ => Act::Acts,
+        }
+    }
+
+    fn answer(
+        &mut self,
+        call: &Call,
+        trade: Option<&Trade>,
+        answer: Value,
+        now: Duration,
+    ) -> Result<Value, Reply> {
+        if call.operation != "depth" && self.percent(3) {
+            self.counts.lost += 1;
+            return Err(Reply::Closes);
+        }
+        if call.operation != "report" {
+            return Ok(answer);
+        }
+        let before = trade.and_then(|trade| trade.told.as_ref());
+        let report = self.report(before, answer);
+        self.note(call, before, &report, now);
+        Ok(report)
+    }
+}
+
+/// Compares the final statuses of trades with the engine's records and returns the contradictions.
+pub(crate) fn disagreements<'t>(
+    engine: &Engine<Chance>,
+    trades: impl Iterator<Item = (&'t str, &'t str)>,
+) -> Vec<String> {
+    let (now, mut records) = (time::now(), engine.records());
+    let mut found = Vec::new();
+    for (id, status) in trades {
+        let trade = records.trade(id, now);
+        let so = trade.map_or("unknown", |trade| trade.stage.status());
+        let agrees = match status {
+            "settled" => matches!(so, "delivered" | "returned"),
+            "returned" => so == "returned",
+            "failed" | "released" => so == status,
+            _ => false,
+        };
+        if !agrees {
+            found.push(format!("{id} is {status}; the engine says {so}"));
+        }
+    }
+    found
+}
+
+pub(crate) fn figures(engine: &Engine<Chance>) -> [(&'static str, u64); 5] {
+    let counts = engine.records().conduct.counts;
+    [
+        ("engine's responses lost", counts.lost),
+        ("engine's responses repeated", counts.repeated),
+        (
+            "reports that contradicted a settlement",
+            counts.contradictions,
+        ),
+        ("holds untruly said to have lapsed", counts.lapsed_untrue),
+        ("returns of unseen deliveries", counts.unseen_returns),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
+    use test_support::engine::Records;
+
     use super::*;
+
+    fn order(amount: &str) -> Value {
+        json!({ "input": { "amount": amount } })
+    }
 
     #[test]
     fn amount_chooses_by_its_fraction() {
-        let ends = |fate, slow| Scenario::Ends { fate, slow };
+        let delivered = |slow| Scenario::Ends {
+            stages: &[Stage::Delivered],
+            slow,
+        };
+        let returned = Scenario::Ends {
+            stages: &[Stage::Delivered, Stage::Returned],
+            slow: false,
+        };
         for (amount, path) in [
-            ("100", ends(Outcome::Delivered, false)),
-            ("100.1", ends(Outcome::Delivered, false)),
+            ("100", delivered(false)),
+            ("100.1", delivered(false)),
             ("100.11", Scenario::Dry),
-            ("100.410", ends(Outcome::Returned, false)),
-            ("100.411", ends(Outcome::Delivered, false)),
-            ("100.33", ends(Outcome::Delivered, true)),
+            ("100.410", returned),
+            ("100.411", delivered(false)),
+            ("100.33", delivered(true)),
             ("7.51", Scenario::HoldRefused),
         ] {
-            assert_eq!(Scenario::of(amount), path, "{amount}");
+            assert_eq!(Scenario::of(&order(amount)), path, "{amount}");
         }
     }
+
     /// The service may lose the confirmation that it sends at once, and the first report of a delivery; its next poll confirms again.
     #[test]
     fn trade_that_may_be_reserved_is_not_contradicted() {
-        let mut ledger = Ledger {
-            trades: BTreeMap::new(),
-            counts: Counts::default(),
-            chance: fastrand::Rng::with_seed(1),
+        let mut records = Records::new(Chance::new(1));
+        let mut call = |operation: &str, trade: i32, at: u64| {
+            let call = Call {
+                operation: operation.to_owned(),
+                trade: trade.to_string(),
+                authorization: String::new(),
+                body: json!({ "order": order("100") }),
+            };
+            records.respond(&call, Duration::from_secs(at));
+            records.conduct.counts.contradictions
         };
-        let at = Duration::from_secs;
         for trade in 0..500 {
-            let id = trade.to_string();
-            ledger.hold(
-                &id,
-                &json!({ "order": { "input": { "amount": "100" } } }),
-                at(0),
-            );
+            call("hold", trade, 0);
             for poll in 1..=4 {
-                ledger.confirm(&id, at(poll));
-                ledger.report(&id, at(poll));
+                call("confirm", trade, poll);
+                assert_eq!(call("report", trade, poll), 0);
             }
         }
-        assert_eq!(ledger.counts.contradictions, 0);
-        for trade in 0..500 {
-            ledger.report(&trade.to_string(), at(5));
-        }
-        assert!(
-            ledger.counts.contradictions > 0,
-            "a settled trade is contradicted"
-        );
+        let contradictions = (0..500).map(|trade| call("report", trade, 5)).last();
+        assert!(contradictions > Some(0), "a settled trade is contradicted");
     }
 }

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::servers::{Patroni, missing_for_patroni};
+use test_support::time;
 
 use crate::Result;
 use crate::caller::Front;
@@ -24,7 +25,6 @@ use crate::programs::{Installation, Programs, Service};
 use crate::proxy::Proxy;
 use crate::servers::{MASTER_KEY, ROLES, SERVING, psql};
 use crate::subject::Subject;
-use crate::time;
 use crate::world::World;
 
 const DATABASE: &str = "penstock";

@@ -157,7 +157,7 @@ impl Gate {
             ("PENSTOCK_WEBHOOK_TIMEOUT", "1s"),
             ("PENSTOCK_WEBHOOK_WAITS", "50ms,100ms,200ms,400ms,800ms"),
         ];
-        let receiver = Receiver::start(seed, Dialect::Gate)?;
+        let receiver = Receiver::start(seed, Dialect::Gate);
         receiver.refuse(TEST_EVENT);
         let mut gate = Self {
             installation: installation.with(&settings),
@@ -176,7 +176,7 @@ impl Gate {
 
     /// Starts what mode live requires: a provider and rates.
     fn go_live(&mut self, seed: u64) -> Result<()> {
-        let provider = Provider::start(seed)?;
+        let provider = Provider::start(seed);
         let rates = self.installation.folder.join("rates.toml");
         std::fs::write(&rates, RATES)?;
         let settings = [

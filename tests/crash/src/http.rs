@@ -222,14 +222,14 @@ fn whole(buffer: &[u8]) -> Option<Answer> {
 }
 
 /// Returns the body's length from the headers; 0 if no header states it.
-pub(crate) fn length(headers: &[httparse::Header<'_>]) -> Option<usize> {
+fn length(headers: &[httparse::Header<'_>]) -> Option<usize> {
     match header(headers, "content-length") {
         None => Some(0),
         Some(text) => text.trim().parse().ok(),
     }
 }
 
-pub(crate) fn header<'h>(headers: &'h [httparse::Header<'_>], name: &str) -> Option<&'h str> {
+fn header<'h>(headers: &'h [httparse::Header<'_>], name: &str) -> Option<&'h str> {
     let found = headers
         .iter()
         .find(|header| header.name.eq_ignore_ascii_case(name))?;

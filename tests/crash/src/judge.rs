@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde_json::Value;
+use test_support::time;
 
 use crate::Result;
 use crate::book::{Book, Deposit, Page, Quote, follows};
@@ -12,7 +13,6 @@ use crate::load::{note_transact, reject_request, transact_request};
 use crate::money::{cents, millionths};
 use crate::orders::Asset;
 use crate::pages::{self, field};
-use crate::time;
 use crate::world::{Partner, World};
 
 /// A line of the ledger.
@@ -127,6 +127,7 @@ fn note_rejection(partner: &Partner, id: &str, answer: &Answer) -> bool {
 /// Compares everything new, or with `all` everything there is. Returns every breach.
 pub(crate) fn judge(world: &World, address: SocketAddr, all: bool) -> Result<Vec<String>> {
     let mut breaches = world.receiver.breaches();
+    breaches.extend(world.engine.records().breaches.iter().cloned());
     for partner in &world.partners {
         let mut judging = Judging {
             partner,

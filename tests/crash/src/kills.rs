@@ -9,13 +9,14 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
+use test_support::time;
+
 use crate::Result;
 use crate::caller::{self, Front, Run};
 use crate::history::{Gates, Op};
 use crate::http::Client;
 use crate::programs::Service;
 use crate::subject::Subject;
-use crate::time;
 
 /// Operations before the kill, and the longest further delay in microseconds.
 const OPERATIONS_BEFORE_KILL: Range<u64> = 60..240;

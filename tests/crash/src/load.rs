@@ -4,13 +4,13 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde_json::Value;
+use test_support::time;
 
 use crate::book::{Page, Quote};
 use crate::caller::{Begun, Caller, number};
 use crate::history::{Kind, Outcome};
 use crate::http::{Answer, Lost, request};
 use crate::orders::{Asset, Order, Side};
-use crate::time;
 use crate::world::{POOR, Partner, World};
 
 /// Fractions of the amounts, from which the sandbox chooses the outcome; most trades settle at once.

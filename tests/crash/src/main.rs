@@ -37,8 +37,6 @@ mod servers;
 mod skew;
 mod storm;
 mod subject;
-mod time;
-mod upstream;
 mod world;
 
 use std::path::{Path, PathBuf};
@@ -48,6 +46,7 @@ use std::thread;
 use clap::{Parser, Subcommand};
 use kernel::Mode;
 use test_support::servers::install;
+use test_support::time;
 
 use crate::fsync::Seen;
 use crate::gate::Gate;

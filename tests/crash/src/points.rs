@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use instruments::failpoint::Side;
 use kernel::Mode;
+use test_support::time;
 
 use crate::Result;
 use crate::book::Deposit;
@@ -22,7 +23,6 @@ use crate::pace::{self, Recovery};
 use crate::programs::{Installation, Programs, Served};
 use crate::servers::Servers;
 use crate::subject::Subject;
-use crate::time;
 use crate::world::{POOR, World, credit_words};
 pub(crate) use paths::{Chosen, Database, Part};
 use paths::{DELAY, Reach, START_COMMIT, is_of_handler, reach_of, writes_to_disk};

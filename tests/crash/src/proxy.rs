@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::{Result, time};
+use test_support::time;
+
+use crate::Result;
 
 /// The `COMMIT` statement on the wire. `READ COMMITTED` does not match.
 const COMMIT: &[u8] = b"COMMIT\0";

@@ -1,8 +1,7 @@
 //! A partner's receiver of webhooks. It verifies every delivery by itself, keeps its bytes, and misbehaves now and then.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,11 +12,10 @@ use hmac::{Hmac, KeyInit, Mac};
 use parking_lot::Mutex;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use test_support::http::{self, Reply, Request};
+use test_support::time;
 
-use crate::Result;
-use crate::http::{header, length};
 use crate::programs::Service;
-use crate::time;
 
 /// The secret of every endpoint.
 pub(crate) const SECRET: &str = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
@@ -105,7 +103,6 @@ struct Inbox {
 #[derive(Debug, Clone)]
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    dialect: Dialect,
     inbox: Arc<Mutex<Inbox>>,
 }
 
@@ -118,27 +115,15 @@ enum Manner {
 }
 
 impl Receiver {
-    pub(crate) fn start(seed: u64, dialect: Dialect) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
+    pub(crate) fn start(seed: u64, dialect: Dialect) -> Self {
         let inbox = Inbox {
             chance: Some(fastrand::Rng::with_seed(seed)),
             ..Inbox::default()
         };
         let inbox = Arc::new(Mutex::new(inbox));
-        let receiver = Self {
-            address,
-            dialect,
-            inbox,
-        };
-        let shared = receiver.clone();
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let receiver = shared.clone();
-                thread::spawn(move || receiver.serve(stream));
-            }
-        });
-        Ok(receiver)
+        let shared = Arc::clone(&inbox);
+        let address = http::serve(move |delivery| respond(&shared, dialect, &delivery));
+        Self { address, inbox }
     }
 
     /// Makes the next delivery kill a service, after its POST has arrived and before the response.
@@ -166,79 +151,54 @@ impl Receiver {
     pub(crate) fn breaches(&self) -> Vec<String> {
         self.inbox.lock().breaches.clone()
     }
+}
 
-    fn serve(&self, mut stream: TcpStream) {
-        // A killed worker leaves its connections open.
-        let _ = stream.set_read_timeout(Some(Duration::from_secs(90)));
-        let mut buffer = Vec::new();
-        while let Some(used) = self.one(&mut stream, &mut buffer) {
-            buffer.drain(..used);
-        }
+fn respond(inbox: &Mutex<Inbox>, dialect: Dialect, delivery: &Request) -> Reply {
+    let victim = inbox.lock().victim.take();
+    if let Some(service) = victim {
+        service.kill();
+        return Reply::Closes;
     }
-
-    /// Reads one delivery and responds. Returns the bytes consumed; `None` ends the connection.
-    fn one(&self, stream: &mut TcpStream, buffer: &mut Vec<u8>) -> Option<usize> {
-        let mut chunk = [0; 16 * 1024];
-        loop {
-            if let Some((path, headers, start, end)) = parse(buffer) {
-                let body = buffer.get(start..end)?.to_vec();
-                if !self.kill_victim() {
-                    return None;
-                }
-                let manner = self.note(&path, &headers, &body);
-                answer(stream, &manner)?;
-                return Some(end);
-            }
-            match stream.read(&mut chunk) {
-                Ok(0) | Err(_) => return None,
-                Ok(read) => buffer.extend_from_slice(chunk.get(..read)?),
-            }
+    let manner = inbox.lock().note(dialect, delivery);
+    match manner {
+        Manner::Takes => Reply::kept(200, &[], ""),
+        Manner::TakesSlowly => {
+            thread::sleep(Duration::from_millis(60));
+            Reply::Keeps("HTTP/1.1 204 No Content\r\n\r\n".to_owned())
         }
+        Manner::Refuses => Reply::kept(503, &[], ""),
+        Manner::HangsUp => Reply::Closes,
     }
+}
 
-    /// Kills the service that must die on receipt. Returns whether the receiver must still respond.
-    fn kill_victim(&self) -> bool {
-        let victim = self.inbox.lock().victim.take();
-        match victim {
-            None => true,
-            Some(service) => {
-                service.kill();
-                false
-            }
-        }
-    }
-
-    fn note(&self, path: &str, headers: &BTreeMap<String, String>, body: &[u8]) -> Manner {
-        let mut inbox = self.inbox.lock();
-        let manner = match inbox.chance.as_mut().map_or(0, |chance| chance.u8(0..100)) {
+impl Inbox {
+    fn note(&mut self, dialect: Dialect, delivery: &Request) -> Manner {
+        let manner = match self.chance.as_mut().map_or(0, |chance| chance.u8(0..100)) {
             0..=3 => Manner::Refuses,
             4..=6 => Manner::HangsUp,
             7..=10 => Manner::TakesSlowly,
             _ => Manner::Takes,
         };
-        match inbox.judge(self.dialect, path, headers, body, manner) {
+        match self.judge(dialect, delivery, manner) {
             Ok(manner) => manner,
             Err(breach) => {
-                inbox.breaches.push(breach);
+                self.breaches.push(breach);
                 Manner::Refuses
             }
         }
     }
-}
 
-impl Inbox {
     fn judge(
         &mut self,
         dialect: Dialect,
-        path: &str,
-        headers: &BTreeMap<String, String>,
-        body: &[u8],
+        delivery: &Request,
         manner: Manner,
     ) -> std::result::Result<Manner, String> {
-        verify(dialect, headers, body)?;
+        verify(dialect, delivery)?;
+        let body = delivery.body.as_slice();
         let said: Value = serde_json::from_slice(body).map_err(|fault| fault.to_string())?;
         let [id, kind, object] = dialect.read(&said)?;
-        if headers.get("webhook-id") != Some(&id) {
+        if delivery.header("webhook-id") != id {
             return Err(format!("webhook-id is not {id}"));
         }
         let unwanted = |(refused, wanted): &(&str, BTreeSet<String>)| {
@@ -251,7 +211,7 @@ impl Inbox {
             Manner::Refuses | Manner::HangsUp if times >= MAX_FAILURES => Manner::Takes,
             manner => manner,
         };
-        let partner = path.trim_start_matches('/').to_owned();
+        let partner = delivery.path().trim_start_matches('/').to_owned();
         let event = self.events.entry(id.clone()).or_insert_with(|| Event {
             partner: partner.clone(),
             kind,
@@ -271,51 +231,10 @@ impl Inbox {
     }
 }
 
-/// Parses a request that has arrived completely: path, headers, and the position of the body.
-pub(crate) fn parse(buffer: &[u8]) -> Option<(String, BTreeMap<String, String>, usize, usize)> {
-    let mut headers = [httparse::EMPTY_HEADER; 32];
-    let mut head = httparse::Request::new(&mut headers);
-    let httparse::Status::Complete(start) = head.parse(buffer).ok()? else {
-        return None;
-    };
-    let path = head.path?.to_owned();
-    let end = start.checked_add(length(head.headers)?)?;
-    buffer.get(start..end)?;
-    let named = head.headers.iter().filter_map(|one| {
-        let name = one.name.to_ascii_lowercase();
-        let value = header(head.headers, &name)?.to_owned();
-        Some((name, value))
-    });
-    Some((path, named.collect(), start, end))
-}
-
-fn answer(stream: &mut TcpStream, manner: &Manner) -> Option<()> {
-    let line = match manner {
-        Manner::Takes => "200 OK",
-        Manner::TakesSlowly => {
-            thread::sleep(Duration::from_millis(60));
-            "204 No Content"
-        }
-        Manner::Refuses => "503 Service Unavailable",
-        Manner::HangsUp => return None,
-    };
-    let length = if line.starts_with("204") {
-        ""
-    } else {
-        "Content-Length: 0\r\n"
-    };
-    let bytes = format!("HTTP/1.1 {line}\r\n{length}\r\n");
-    stream.write_all(bytes.as_bytes()).ok()
-}
-
 /// Checks both signature schemes as their documents describe them, and the timestamp.
-fn verify(
-    dialect: Dialect,
-    headers: &BTreeMap<String, String>,
-    body: &[u8],
-) -> std::result::Result<(), String> {
-    let get = |name: &str| headers.get(name).ok_or(format!("no {name}"));
-    let ours = get(dialect.signature())?;
+fn verify(dialect: Dialect, delivery: &Request) -> std::result::Result<(), String> {
+    let body = delivery.body.as_slice();
+    let ours = delivery.header(dialect.signature());
     let (stamp, signature) = ours
         .strip_prefix("t=")
         .and_then(|rest| rest.split_once(",v1="))
@@ -324,12 +243,13 @@ fn verify(
     if hex::encode(hmac_sha256(SECRET.as_bytes(), &signed)?) != signature {
         return Err(format!("{} does not verify", dialect.signature()));
     }
-    let (id, stamp_too) = (get("webhook-id")?, get("webhook-timestamp")?);
+    let id = delivery.header("webhook-id");
+    let stamp_too = delivery.header("webhook-timestamp");
     let secret = SECRET.trim_start_matches("whsec_");
     let secret = STANDARD.decode(secret).map_err(|fault| fault.to_string())?;
     let signed = [id.as_bytes(), b".", stamp_too.as_bytes(), b".", body].concat();
     let expected = format!("v1,{}", STANDARD.encode(hmac_sha256(&secret, &signed)?));
-    if get("webhook-signature")? != &expected {
+    if delivery.header("webhook-signature") != expected {
         return Err("webhook-signature does not verify".to_owned());
     }
     let at: u64 = stamp.parse().map_err(|_| format!("t={stamp}"))?;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::http::nowhere;
+use test_support::time;
 
 use crate::Result;
 use crate::caller::Front;
@@ -19,7 +20,6 @@ use crate::kills::{Tally, enough_of, keep, load_until, reckon};
 use crate::programs::{Installation, Programs, Served, Service};
 use crate::servers::Servers;
 use crate::subject::Subject;
-use crate::time;
 
 const CLIENTS: u64 = 32;
 /// Objects per partner: enough that twins, which carry no information, are not most of the history.

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use kernel::{Bound, Timestamp};
+use test_support::time;
 
 use crate::Result;
 use crate::book::Quote;
@@ -17,7 +18,6 @@ use crate::load::{note_transact, quote_request, transact_request};
 use crate::orders::{Order, Side};
 use crate::programs::{Programs, Served};
 use crate::replicas::Cluster;
-use crate::time;
 use crate::world::{Partner, World};
 
 /// Offset of each replica's clock, in milliseconds.

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use socket2::SockRef;
+use test_support::time;
 
 use crate::Result;
 use crate::book::{Deposit, Quote};
@@ -17,7 +18,6 @@ use crate::kills::{Tally, close};
 use crate::load::{quote_request, reject_request, transact_request};
 use crate::orders::{Asset, Order, Side};
 use crate::programs::{Programs, Service, WITH_METRICS};
-use crate::time;
 use crate::world::{Partner, World};
 
 const STORMERS: u64 = 8;

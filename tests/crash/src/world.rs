@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use test_support::engine::Engine;
 
 use crate::book::{Book, Deposit};
 use crate::caller::{Begun, Caller, number};
-use crate::engine::Engine;
+use crate::engine::{self, Chance};
 use crate::history::{Kind, Op, Outcome, Wanted};
 use crate::http::request;
 use crate::judge::Judged;
@@ -69,7 +70,7 @@ pub(crate) struct World {
     pub(crate) installation: Installation,
     pub(crate) partners: Vec<Partner>,
     pub(crate) receiver: Receiver,
-    engine: Engine,
+    pub(crate) engine: Engine<Chance>,
 }
 
 /// Index of the partner with a low balance.
@@ -85,8 +86,8 @@ impl World {
 
     /// Creates four partners on an existing database.
     pub(crate) fn on(installation: Installation, seed: u64) -> Result<Self> {
-        let engine = Engine::start(seed)?;
-        let engine_setting = engine.setting();
+        let engine = Engine::start(Chance::new(seed));
+        let engine_setting = format!("http:{}", engine.url());
         let settings = [
             ("PENSTOCK_ENGINE", engine_setting.as_str()),
             ("PENSTOCK_QUOTE_TTL", QUOTE_TTL),
@@ -97,7 +98,7 @@ impl World {
                 "50ms,100ms,200ms,400ms,800ms,1s,1s,1s,1s,1s,1s,1s",
             ),
         ];
-        let receiver = Receiver::start(seed, Dialect::Pools)?;
+        let receiver = Receiver::start(seed, Dialect::Pools);
         let mut world = Self {
             installation: installation.with(&settings),
             partners: Vec::new(),
@@ -183,7 +184,7 @@ impl World {
 }
 
 impl World {
-    /// Returns the trades whose status contradicts the engine's ledger.
+    /// Returns the trades whose status contradicts the engine's records.
     fn disagreements(&self) -> Vec<String> {
         let mut found = Vec::new();
         for partner in &self.partners {
@@ -192,7 +193,7 @@ impl World {
                 let status = quote.seen.as_deref().filter(|seen| *seen != "reserved")?;
                 Some((quote.trade.as_deref()?, status))
             });
-            found.extend(self.engine.disagreements(ended));
+            found.extend(engine::disagreements(&self.engine, ended));
         }
         found
     }
@@ -293,7 +294,7 @@ impl Subject for World {
             trades += traded.count() as u64;
         }
         let mut figures = vec![("firm quotes", quotes), ("trades acknowledged", trades)];
-        figures.extend(self.engine.figures());
+        figures.extend(engine::figures(&self.engine));
         figures
     }
 }

@@ -1,11 +1,12 @@
 //! HTTP over plain sockets: an upstream that a test plays, and a client that returns every byte of a response.
 //!
-//! Both block, and use one connection for each request. The upstream has threads of its own, so a test with a runtime can start it.
+//! Both block. The client uses one connection for each request. The upstream has threads of its own, so a test with a runtime can start it.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -79,6 +80,8 @@ impl Request {
 pub enum Reply {
     /// Sends these bytes and closes the connection.
     Sends(String),
+    /// Sends these bytes and keeps the connection for the next request.
+    Keeps(String),
     /// Closes the connection without a response.
     Closes,
     /// Keeps the connection open and never responds.
@@ -95,7 +98,15 @@ impl Reply {
     /// Responds with a status, headers and a body.
     #[must_use]
     pub fn with(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
-        Self::Sends(message(&format!("HTTP/1.1 {status} X"), headers, body))
+        let first = format!("HTTP/1.1 {status} X\r\nConnection: close");
+        Self::Sends(message(&first, headers, body))
+    }
+
+    /// Responds with a status, headers and a body in JSON, and keeps the connection.
+    #[must_use]
+    pub fn kept(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
+        let first = format!("HTTP/1.1 {status} X\r\nContent-Type: application/json");
+        Self::Keeps(message(&first, headers, body))
     }
 
     /// Closes the connection in the middle of a body in JSON.
@@ -117,15 +128,12 @@ impl Upstream {
     /// Starts a server on a free port. A request counts as received once `reply` has returned.
     #[must_use]
     pub fn start(reply: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
         let received = Arc::<Mutex<Vec<Request>>>::default();
-        let (reply, kept) = (Arc::new(reply), Arc::clone(&received));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (reply, kept) = (Arc::clone(&reply), Arc::clone(&kept));
-                std::thread::spawn(move || serve(stream, &*reply, &kept));
-            }
+        let kept = Arc::clone(&received);
+        let address = serve(move |request| {
+            let reply = reply(&request);
+            kept.lock().unwrap().push(request);
+            reply
         });
         Self { address, received }
     }
@@ -164,19 +172,33 @@ impl Upstream {
     }
 }
 
-fn serve(stream: TcpStream, reply: &impl Fn(&Request) -> Reply, received: &Mutex<Vec<Request>>) {
+/// Serves requests on a free port until the test program ends.
+#[must_use]
+pub fn serve(reply: impl Fn(Request) -> Reply + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let reply = Arc::new(reply);
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let reply = Arc::clone(&reply);
+            // A client that has seen enough closes the connection.
+            thread::spawn(move || converse(stream, &*reply));
+        }
+    });
+    address
+}
+
+fn converse(stream: TcpStream, reply: &impl Fn(Request) -> Reply) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
-    let Some(request) = Request::read(&mut stream) else {
-        return;
-    };
-    let reply = reply(&request);
-    received.lock().unwrap().push(request);
-    // A client that has seen enough closes the connection.
-    let _ = match reply {
-        Reply::Sends(bytes) => stream.get_mut().write_all(bytes.as_bytes()),
-        Reply::Closes => Ok(()),
-        Reply::Waits => stream.read_exact(&mut [0]),
-    };
+    while let Some(request) = Request::read(&mut stream) {
+        match reply(request) {
+            Reply::Keeps(bytes) => stream.get_mut().write_all(bytes.as_bytes())?,
+            Reply::Sends(bytes) => return stream.get_mut().write_all(bytes.as_bytes()),
+            Reply::Closes => return Ok(()),
+            Reply::Waits => return stream.read_exact(&mut [0]),
+        }
+    }
+    Ok(())
 }
 
 /// An address at which nothing listens, unless the test starts a program there. Its port belongs to the test until the test program
@@ -218,9 +240,10 @@ pub fn try_send(
     if !body.is_empty() {
         all.push(("Content-Type", "application/json"));
     }
+    let first = format!("{line} HTTP/1.1\r\nConnection: close");
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
-    stream.write_all(message(&format!("{line} HTTP/1.1"), &all, body).as_bytes())?;
+    stream.write_all(message(&first, &all, body).as_bytes())?;
     let mut response = String::new();
     stream.read_to_string(&mut response)?;
     Ok(response)
@@ -233,9 +256,9 @@ pub fn json(response: &str) -> Value {
     serde_json::from_str(body).unwrap()
 }
 
-/// A request or a response, the last one of its connection.
+/// A request or a response. `first` is its first line, or its first lines.
 fn message(first: &str, headers: &[(&str, &str)], body: &str) -> String {
-    let mut message = format!("{first}\r\nConnection: close\r\n");
+    let mut message = format!("{first}\r\n");
     for (name, value) in headers {
         message.push_str(&format!("{name}: {value}\r\n"));
     }

@@ -153,10 +153,12 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         name: "test-support",
-        imports: Only("kernel partner-core pools-core gate-core provisioning store-postgres"),
+        imports: Only(
+            "kernel partner-core pools-core gate-core provisioning store-postgres providers",
+        ),
         pure: None,
         tests: "",
-        because: "the contract of the ports must not know which store it runs against; a test database has the Postgres store's schema",
+        because: "the contract of the ports must not know which store it runs against; a test database has the Postgres store's schema, and the engine the published contract",
     },
     Row {
         name: "acceptance",

@@ -12,11 +12,11 @@ use kernel::{Bound, Timestamp};
 pub(super) use orders::{Order, Orders, Rail};
 pub(super) use people::{Customer, parted};
 use serde_json::Value;
+use test_support::time;
 
 use super::writing::Writing;
 use crate::history::{Kind, Outcome};
 use crate::http::{Answer, Lost};
-use crate::time;
 use people::People;
 
 /// Refusals that time lifts. The key stays free, so that a repeat may succeed.

@@ -10,6 +10,7 @@ use std::thread;
 
 use kernel::{Bound, Timestamp};
 use serde_json::Value;
+use test_support::time;
 
 use super::book::{Book, Call, Rail, Session, Test};
 use super::load::path_of_rail;
@@ -19,7 +20,6 @@ use crate::history::Kind;
 use crate::http::{Client, RESPONSE_TIMEOUT};
 use crate::pages::{self, field};
 use crate::receiver::{DELIVERY_TIMEOUT, Event};
-use crate::time;
 
 /// Type of the event of a verification.
 const KYC_REQUIRED: &str = "kyc.required";

@@ -11,6 +11,7 @@ use std::thread;
 use kernel::Mode;
 use parking_lot::Mutex;
 use serde_json::Value;
+use test_support::time;
 
 pub(super) use self::orders::path_of_rail;
 use super::book::Test;
@@ -22,7 +23,6 @@ use crate::http::{Answer, Client, Lost, request};
 use crate::load::unknown_id;
 use crate::pages;
 use crate::storm::cut;
-use crate::time;
 
 const STORMERS: u64 = 8;
 /// Concurrent clients that send the same write.

@@ -5,6 +5,7 @@ use std::thread;
 
 use serde_json::Value;
 use test_support::recorded::kind_of;
+use test_support::time;
 
 use super::book::{Order, Test};
 use super::writing::{Widget, Writing};
@@ -16,7 +17,6 @@ use crate::http::{Answer, Client, RESPONSE_TIMEOUT, request};
 use crate::orders::Side;
 use crate::panics::{Handled, Operation, operations_in};
 use crate::receiver::DELIVERY_TIMEOUT;
-use crate::time;
 
 /// Objects of the requests.
 #[derive(Debug)]

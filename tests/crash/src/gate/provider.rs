@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-
-use crate::{Result, time, upstream};
+use test_support::http::{self, Reply, Request};
+use test_support::time;
 
 /// Longest duration of a payment, and the further duration of a slow one, in milliseconds. The user cancels a slow one after three
 /// notifications, unless the machine stands still.
@@ -109,7 +109,7 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    pub(super) fn start(seed: u64) -> Result<Self> {
+    pub(super) fn start(seed: u64) -> Self {
         let ledger = Arc::new(Mutex::new(Ledger {
             payments: BTreeMap::new(),
             chance: fastrand::Rng::with_seed(seed),
@@ -118,9 +118,13 @@ impl Provider {
             breaches: Vec::new(),
         }));
         let shared = Arc::clone(&ledger);
-        let address =
-            upstream::play(move |path, body| shared.lock().answer(path, body, time::now()))?;
-        Ok(Self { address, ledger })
+        let address = http::serve(move |request| {
+            let answer = shared.lock().answer(&request, time::now());
+            answer.map_or(Reply::Closes, |(status, body)| {
+                Reply::kept(status, &[], &body.to_string())
+            })
+        });
+        Self { address, ledger }
     }
 
     /// Returns the value of `PENSTOCK_RAIL`.
@@ -154,8 +158,9 @@ impl Ledger {
     }
 
     /// Acts and returns the response; `None` if the response is lost.
-    fn answer(&mut self, path: &str, body: &Value, now: Duration) -> Option<(u16, Value)> {
-        let steps: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    fn answer(&mut self, request: &Request, now: Duration) -> Option<(u16, Value)> {
+        let (path, body) = (request.path().trim_start_matches('/'), &request.json());
+        let steps: Vec<&str> = path.split('/').collect();
         let (id, word) = match steps.as_slice() {
             ["v1", "payments", id, "instructions"] => {
                 let told = json!({ "id": id, "instructions": { "reference": id } });

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde_json::json;
+use test_support::time;
 
 use super::book::Order;
 use super::{RAIL_SECRET, SHOP, Shop};
@@ -11,7 +12,6 @@ use crate::history::Kind;
 use crate::http::request;
 use crate::orders::Side;
 use crate::receiver::hmac_sha256;
-use crate::time;
 
 /// The address that receives the crypto of a purchase.
 const WALLET: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";

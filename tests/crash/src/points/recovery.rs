@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
+use test_support::time;
+
 use super::REACH_TIMEOUT;
 use crate::Result;
 use crate::caller::Run;
 use crate::history::{Kind, Op};
 use crate::http::RESPONSE_TIMEOUT;
-use crate::time;
 
 /// Responses in a row that show a recovery, of which at most one in twenty reports the engine: a campaign's engine loses some responses.
 const RECOVERED: usize = 100;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use kernel::{Bound, Timestamp};
+use test_support::time;
 
 use super::super::writing::Writing;
 use super::Orders;
 use crate::history::Outcome;
 use crate::http::{Answer, Lost};
-use crate::time;
 
 /// A payment in a widget.
 #[derive(Debug)]
