@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { CACHED } from './hosts.mjs';
 import { act, expectRecords, giveUp, launchBrowser, openCheckout, sandbox, step, walk } from './shop.mjs';
 
-const CACHED = { hasWindows: true, ignoreDefaultArgs: ['--disable-back-forward-cache'] };
 const PAYABLE = '[data-action="pay"]:not([aria-disabled="true"])';
 
 /**

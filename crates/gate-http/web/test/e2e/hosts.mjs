@@ -13,8 +13,9 @@ const GATE_ORIGIN = new URL(sandbox.gate_base_url).origin;
 
 /** The build of the SDK that the pages load. `hosts_module.test.mjs` sets the other one. */
 const BUILD = process.env.SDK_BUILD ?? 'gate.js';
+export const isModule = BUILD.endsWith('.mjs');
 
-const scriptWith = (attributes) => `<script${BUILD.endsWith('.mjs') ? ' type="module"' : ''}${attributes} src="${sandbox.widget_origin}/${BUILD}"></script>`;
+const scriptWith = (attributes) => `<script${isModule ? ' type="module"' : ''}${attributes} src="${sandbox.widget_origin}/${BUILD}"></script>`;
 
 const POLICY = { 'Content-Security-Policy': policyOfDocuments(GATE_ORIGIN, sandbox.widget_origin) };
 const ISOLATED = { 'Cross-Origin-Embedder-Policy': 'require-corp', 'Cross-Origin-Opener-Policy': 'same-origin' };
@@ -33,8 +34,11 @@ const PAGES = {
   '/empty': { hasScript: false },
 };
 
+/** The options of a browser that keeps a page as it was left for the way back. */
+export const CACHED = { hasWindows: true, ignoreDefaultArgs: ['--disable-back-forward-cache'] };
+
 /** Starts the pages, and a browser that finds them at their origin whatever port they really have. */
-export async function startHosts() {
+export async function startHosts(options = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, HOST_ORIGIN);
     const { headers = {}, body = '<div id="ramp"></div>', attributes = '', hasScript = true } = PAGES[pathname] ?? PAGES['/empty'];
@@ -46,9 +50,8 @@ export async function startHosts() {
   await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   const { port } = server.address();
   const browser = await launchBrowser({
-    hasWindows: true,
     args: [`--host-resolver-rules=MAP localhost:3000 127.0.0.1:${port}`],
-    ignoreDefaultArgs: ['--disable-back-forward-cache'],
+    ...options,
   });
   return {
     browser,
