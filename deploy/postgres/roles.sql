@@ -60,6 +60,8 @@ GRANT UPDATE ON books TO penstock_serve;
 -- row can be current, so a service cannot add another.
 GRANT INSERT ON installation TO penstock_serve;
 GRANT INSERT (fingerprint, number) ON master_keys TO penstock_serve;
+-- It also stores the mode of the installation, which no program changes.
+GRANT INSERT ON installation_mode TO penstock_serve, penstock_operate;
 
 -- Statistics of growing tables, for the planner.
 GRANT EXECUTE ON FUNCTION gather_statistics() TO penstock_serve, penstock_operate;

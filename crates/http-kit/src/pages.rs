@@ -145,10 +145,11 @@ fn alive() -> Json<Health> {
     })
 }
 
-/// Names a failed check in the response and logs its cause.
+/// Names a failed check and its reason in the response, and logs its cause, which may name hosts and files.
 fn readiness(database: StoreResult<()>, counting: CountScope) -> Result<Json<Health>, ApiError> {
     database.map_err(|error| {
-        let message = "Not ready: the check `database` failed.";
+        let reason = error.no_writes_reason().as_str();
+        let message = format!("Not ready: the check `database` failed: {reason}.");
         ApiError::new(codes::NOT_READY, message).caused_by(error)
     })?;
     let checks = Checks {
@@ -170,7 +171,7 @@ mod tests {
     use axum::body::Body;
     use axum::http::Request;
     use axum::http::response::Parts;
-    use kernel::StoreError;
+    use kernel::{NoWritesReason, StoreError};
 
     use super::*;
     use crate::request_layer::finish;
@@ -266,9 +267,19 @@ mod tests {
         let (response, body) = fetch(app(bad, CountScope::Alone), "/ready").await;
         assert_eq!(response.status, 503);
         assert!(
-            body.contains("\"not_ready\"") && body.contains("`database`"),
+            body.contains("\"not_ready\"")
+                && body.contains("the check `database` failed: it cannot be reached or fails."),
             "{body}"
         );
-        assert!(!body.contains("disk"), "{body}");
+        assert!(!body.contains("gone"), "{body}");
+        fn full() -> StoreResult<()> {
+            let cause = "the disk of /srv/penstock.db is full";
+            Err(StoreError::no_writes(NoWritesReason::DiskFull, cause))
+        }
+        let (_, body) = fetch(app(full, CountScope::Alone), "/ready").await;
+        assert!(
+            body.contains("its disk is full.") && !body.contains("/srv"),
+            "{body}"
+        );
     }
 }

@@ -64,12 +64,67 @@ impl StoreError {
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Unavailable(cause) if cause.is::<Busy>())
     }
+
+    /// A [`StoreError::Unavailable`] with the reason why no write can be committed.
+    pub fn no_writes(reason: NoWritesReason, cause: impl Into<String>) -> Self {
+        let cause = cause.into();
+        Self::unavailable(NoWrites { reason, cause })
+    }
+
+    /// Why no write can be committed.
+    #[must_use]
+    pub fn no_writes_reason(&self) -> NoWritesReason {
+        let stated = match self {
+            Self::Unavailable(cause) => cause.downcast_ref::<NoWrites>(),
+            _ => None,
+        };
+        stated.map_or(NoWritesReason::Failing, |stated| stated.reason)
+    }
 }
 
 /// Marks the cause of a [`StoreError::Unavailable`] that concerns every partner.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 struct Busy(Source);
+
+/// Why no write can be committed, as the cause of a [`StoreError::Unavailable`]. A probe without a key shows the reason to any caller;
+/// the cause, which may name hosts and files, is for the log.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{cause}")]
+pub struct NoWrites {
+    pub reason: NoWritesReason,
+    pub cause: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoWritesReason {
+    /// The disk of the database is full.
+    DiskFull,
+    /// The database is a standby, or was made read-only.
+    ReadOnly,
+    /// The database does not confirm commits.
+    Unconfirmed,
+    /// The clock jumped ahead, and the jump was not accepted.
+    ClockJump,
+    /// The database cannot be reached, does not respond, or fails in another way.
+    Failing,
+}
+
+impl NoWritesReason {
+    /// The reason as the end of a sentence about the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DiskFull => "its disk is full",
+            Self::ReadOnly => "it is read-only or a standby",
+            Self::Unconfirmed => "it does not confirm commits",
+            Self::ClockJump => {
+                "the clock jumped ahead, and writes are refused until it is corrected or the jump is accepted"
+            }
+            Self::Failing => "it cannot be reached or fails",
+        }
+    }
+}
 
 /// An error and its causes in one line, outermost first, each once. `Display` does not print the source, but some libraries
 /// repeat the source in their own text.

@@ -19,7 +19,7 @@ mod time;
 pub use amount::{Amount, AmountError, UNITS_SCALE};
 pub use asset::{Asset, AssetKind};
 pub use clock::{Clock, Entropy};
-pub use error::{Cas, Readable, Seen, StoreError, StoreResult, causes};
+pub use error::{Cas, NoWrites, NoWritesReason, Readable, Seen, StoreError, StoreResult, causes};
 pub use id::{Id, IdKind, RequestId};
 pub use mode::Mode;
 pub use rate::{Fraction, Mid, Rate};

@@ -527,7 +527,9 @@ pub trait PartnerStore: Send + Sync {
     /// The fingerprint of the current master key; `None` if the database has no key yet.
     async fn master_key_fingerprint(&self) -> StoreResult<Option<String>>;
 
-    /// Returns the fingerprint of the current master key. Stores this fingerprint as the
-    /// first one if the database has no key.
-    async fn master_key_check(&self, fingerprint: &str) -> StoreResult<String>;
+    /// The mode of the installation; `None` if no program has stored it yet.
+    async fn installation_mode(&self) -> StoreResult<Option<Mode>>;
+
+    /// Stores the mode of the installation and the fingerprint of its first master key, each unless one is stored.
+    async fn installation_begin(&self, mode: Mode, fingerprint: &str) -> StoreResult<()>;
 }

@@ -29,7 +29,7 @@ pub(crate) struct InstallationArgs {
     /// Database, sqlite:// or postgres:// [default: sqlite://penstock-data/penstock.db]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) database_url: Option<String>,
-    /// `test` or `live` [default: test]
+    /// `test` or `live` [default: the mode of the database; test for a new one]
     #[arg(long, global = true, value_name = "MODE")]
     pub(crate) mode: Option<String>,
     /// TOML file of settings; variables take precedence
@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Sandbox(sandbox::SandboxArgs),
     /// Applies a declarative file of partners, pools and terms
     Apply(apply::ApplyArgs),
+    /// Creates an embedded database, or migrates a database to this version
+    Migrate,
     /// Creates, lists and revokes API keys
     #[command(subcommand)]
     Key(key::KeyArgs),

@@ -7,6 +7,7 @@ pub(crate) mod credit;
 pub(crate) mod export;
 pub(crate) mod key;
 pub(crate) mod master_key;
+pub(crate) mod migrate;
 pub(crate) mod sandbox;
 pub(crate) mod verify;
 pub(crate) mod webhook;

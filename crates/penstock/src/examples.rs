@@ -3,13 +3,14 @@
 use clap::Command;
 
 /// A command and an example of it. Tests run every example, in this order, on an installation with the partner `acme`.
-const EXAMPLES: [(&[&str], &str); 20] = [
+const EXAMPLES: [(&[&str], &str); 21] = [
     (&["sandbox"], "penstock sandbox"),
     (
         &["sandbox"],
         "penstock sandbox --dir trial --pools-port 5010 --gate-port 5020",
     ),
     (&["sandbox"], "penstock sandbox --check"),
+    (&["migrate"], "penstock migrate"),
     (&["apply"], "penstock apply -f acme.toml --dry-run"),
     (&["apply"], "penstock apply -f acme.toml"),
     (

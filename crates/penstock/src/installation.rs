@@ -1,11 +1,14 @@
 //! Finds and opens the installation that a command works on.
+//!
+//! The mode that the database names is the mode of a command, unless the operator sets one. A command that writes first prints the mode
+//! and the database.
 
 use std::sync::Arc;
 
 use kernel::Mode;
 use partner_core::usecases::{keys::Keys, partners};
 use partner_core::{PartnerId, Tenant};
-use runtime::{Config, OpenedBase, Ports, Sources};
+use runtime::{Access, Config, OpenedBase, Ports, Sources, store};
 
 use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
@@ -24,13 +27,17 @@ impl InstallationArgs {
         sources
     }
 
-    /// Loads the configuration, and prints its warnings for people.
-    pub(crate) fn load(
-        &self,
-        added: Vec<(&'static str, String)>,
-        terminal: &Terminal,
-    ) -> Result<Config, Failure> {
-        let loaded = Config::load(&self.sources(added))?;
+    /// Loads the configuration, and prints its warnings for people. If no mode is set, it is that of the database.
+    pub(crate) async fn load(&self, terminal: &Terminal) -> Result<Config, Failure> {
+        let mut sources = self.sources(Vec::new());
+        let mut loaded = Config::load(&sources)?;
+        if !loaded.config.is_mode_set {
+            let database = &loaded.config.database;
+            if let Some(mode) = store::stored_mode(&loaded.config, database).await? {
+                sources.flags.push(("MODE", mode.as_str().to_owned()));
+                loaded = Config::load(&sources)?;
+            }
+        }
         for line in &loaded.warnings {
             terminal.remark(&format!("warning: {line}"));
         }
@@ -44,20 +51,37 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    /// Opens the configured installation, which must exist. Migrates an embedded database.
-    pub(crate) async fn open(
+    /// Opens the configured installation, which must exist, for reading. Migrates an embedded database.
+    pub(crate) async fn open_to_read(
         given: &InstallationArgs,
         terminal: &Terminal,
     ) -> Result<Self, Failure> {
-        let config = given.load(Vec::new(), terminal)?;
-        let base = OpenedBase::open_existing(config, Ports::of_machine()).await?;
-        Ok(Self::on(base))
+        let config = given.load(terminal).await?;
+        let opening = OpenedBase::open_existing(config, Ports::of_machine(), Access::Read);
+        Ok(Self::on(opening.await?))
     }
 
-    /// Opens the installation of a loaded configuration, and creates a missing embedded database.
+    /// Opens the configured installation, which must exist, for writing, and prints which it is. Migrates an embedded database.
+    pub(crate) async fn open_to_write(
+        given: &InstallationArgs,
+        terminal: &Terminal,
+    ) -> Result<Self, Failure> {
+        let config = given.load(terminal).await?;
+        let opening = OpenedBase::open_existing(config, Ports::of_machine(), Access::Write);
+        let installation = Self::on(opening.await?);
+        installation.name_on(terminal);
+        Ok(installation)
+    }
+
+    /// Opens the installation of a loaded configuration for writing. Creates a missing embedded database.
     pub(crate) async fn open_or_make(config: Config) -> Result<Self, Failure> {
         let base = OpenedBase::open(config, Ports::of_machine()).await?;
         Ok(Self::on(base))
+    }
+
+    /// Prints the mode and the database, as text or as members of the result.
+    pub(crate) fn name_on(&self, terminal: &Terminal) {
+        terminal.name_installation(self.mode, &self.base.config.database);
     }
 
     pub(crate) fn on(base: OpenedBase) -> Self {

@@ -58,6 +58,7 @@ async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode,
     match arguments.command {
         Command::Sandbox(command) => cmd::sandbox::run(given, command, terminal).await,
         Command::Apply(command) => cmd::apply::run(given, command, terminal).await,
+        Command::Migrate => cmd::migrate::run(given, terminal).await,
         Command::Key(command) => cmd::key::run(given, command, terminal).await,
         Command::MasterKey(command) => cmd::master_key::run(given, command, terminal).await,
         Command::Clock(command) => cmd::clock::run(given, command, terminal).await,
@@ -73,12 +74,14 @@ async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode,
 /// Prints help and version to stdout. Other errors of the arguments are bad input, printed in the requested format if the
 /// arguments contain it.
 fn unread_arguments(unread: &clap::Error) -> ExitCode {
+    let output = Output::wanted(std::env::args_os());
     if !unread.use_stderr() {
-        let _ = unread.print();
-        return ExitCode::SUCCESS;
+        return match terminal::written(unread.print()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => Terminal::new(output).fail(&failure),
+        };
     }
     let text = unread.render().to_string();
-    let output = Output::wanted(std::env::args_os());
     if output == Output::Text && masked(&text) == text {
         // Prints with colours if the terminal supports them.
         let _ = unread.print();

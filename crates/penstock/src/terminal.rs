@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use clap::ValueEnum;
+use kernel::Mode;
 use partner_core::credential::masked;
+use runtime::config::Database;
 use serde::Serialize;
 use tokio::sync::oneshot;
 
@@ -41,11 +44,40 @@ impl Output {
 #[derive(Debug)]
 pub(crate) struct Terminal {
     output: Output,
+    /// What the command works on, after it was named.
+    installation: OnceLock<NamedInstallation>,
+}
+
+#[derive(Debug, Serialize)]
+struct NamedInstallation {
+    mode: &'static str,
+    database: String,
+}
+
+/// A result with the installation that it is about.
+#[derive(Serialize)]
+struct NamedResult<'r, T> {
+    #[serde(flatten)]
+    result: &'r T,
+    #[serde(flatten)]
+    installation: &'r NamedInstallation,
 }
 
 impl Terminal {
     pub(crate) const fn new(output: Output) -> Self {
-        Self { output }
+        Self {
+            output,
+            installation: OnceLock::new(),
+        }
+    }
+
+    /// Names the installation that the command works on: in a line on stderr for people, and in the JSON of every later result.
+    pub(crate) fn name_installation(&self, mode: Mode, database: &Database) {
+        let named = self.installation.get_or_init(|| NamedInstallation {
+            mode: mode.as_str(),
+            database: database.to_string(),
+        });
+        self.remark(&format!("{}, {}", named.mode, named.database));
     }
 
     pub(crate) const fn output(&self) -> Output {
@@ -118,7 +150,13 @@ impl Terminal {
     ) -> Result<String, Failure> {
         let line = match self.output {
             Output::Text => Ok(text()),
-            Output::Json => serde_json::to_string(value),
+            Output::Json => match self.installation.get() {
+                Some(installation) => serde_json::to_string(&NamedResult {
+                    result: value,
+                    installation,
+                }),
+                None => serde_json::to_string(value),
+            },
         };
         let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
         Ok(line.trim_end().to_owned())
@@ -199,9 +237,14 @@ pub(crate) fn say(line: &str) {
     let _ = write(line);
 }
 
-/// Prints a result. A closed pipe is not an error.
+/// Prints a result.
 fn write_answer(line: &str) -> Result<(), Failure> {
-    match write(line) {
+    written(write(line))
+}
+
+/// The failure of a write to stdout. A closed pipe is none.
+pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
+    match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Failed(format!("cannot write to stdout ({error})")))
         }

@@ -8,6 +8,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::changes::{self, Changes, same_label};
 use crate::loosened::loosens;
+use crate::names::Names;
 use crate::ports::{ProvisionStore, ProvisionTx};
 use crate::profiles::{Profiles, warning};
 use crate::{Document, KeyEntry, PartnerEntry, WebhookEntry};
@@ -101,7 +102,13 @@ impl ApplyDocument {
         master_keys::follow(&mut *tx, &self.sealer).await?;
         let known = self.lock_partners(&mut *tx, document).await?;
         let profiles = self.profiles(&mut *tx, document).await?;
-        self.check(&mut *tx, document, &profiles).await?;
+        let known_ids = tx.partner_ids(self.mode).await?;
+        let names = Names {
+            document,
+            known: &known,
+            known_ids: &known_ids,
+        };
+        self.check(&mut *tx, document, &profiles, &names).await?;
         let refused = loosening == Loosening::Refuse
             && loosens(&mut *tx, self.mode, document, &known, &profiles).await?;
         // A refused file is also run to the end, so that the report is complete.
@@ -114,6 +121,7 @@ impl ApplyDocument {
             now,
             report: Report::default(),
         };
+        work.report.warnings.extend(names.warnings());
         work.report.warnings.extend(profiles.warnings());
         work.pools(document).await?;
         work.release(&profiles).await?;
@@ -170,8 +178,10 @@ impl ApplyDocument {
         tx: &mut dyn ProvisionTx,
         document: &Document,
         profiles: &Profiles,
+        names: &Names<'_>,
     ) -> Result<(), ApplyError> {
         let mut faults = profiles.shared_deposits(document);
+        faults.extend(names.faults());
         for entry in &document.partners {
             self.check_pools(tx, document, entry, &mut faults).await?;
             for key in &entry.keys {

@@ -78,7 +78,10 @@ impl Changes {
 pub(crate) fn of_pool(before: Option<&Pool>, after: &Pool) -> Changes {
     let mut changes = Changes::of(format_args!("pool {}", after.id));
     let Some(before) = before else {
-        changes.note("created");
+        changes.note(match after.available {
+            true => "created",
+            false => "created, not available: every quote is `pool_dry` until the file says available = true",
+        });
         return changes;
     };
     changes.value("networks", &networks(before), &networks(after));

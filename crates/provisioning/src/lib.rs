@@ -9,6 +9,7 @@ pub mod apply;
 mod changes;
 mod document;
 mod loosened;
+mod names;
 pub mod ports;
 mod profiles;
 mod report;

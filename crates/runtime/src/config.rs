@@ -29,8 +29,9 @@ use providers::{UpstreamSecret, UpstreamUrl};
 pub use database::{Database, ServerUrl};
 pub use gate_core::limits::Group;
 pub use path::check_path;
-use setting::{AnySetting, Setting, Visibility};
+use setting::{About, AnySetting, Setting, Visibility};
 use source::RawSettings;
+pub(crate) use source::nearest_of;
 pub use source::{ConfigError, Sources};
 pub(crate) use value::master_keys;
 use value::without_credentials;
@@ -40,6 +41,8 @@ pub use value::{LogFormat, RatesChoice, TraceExport, TraceHeader, UpstreamChoice
 #[derive(Debug)]
 pub struct Config {
     pub mode: Mode,
+    /// Whether the operator set the mode. Otherwise it is the default.
+    pub is_mode_set: bool,
     pub database: Database,
     pub migrate_database: Database,
     pub auto_migrate: bool,
@@ -154,6 +157,48 @@ impl Config {
         )])
     }
 
+    /// Checks the settings that a program requires only to serve: in mode live the secrets of the upstreams over HTTP.
+    ///
+    /// # Errors
+    /// Each missing secret.
+    pub fn check_serving(&self) -> Result<(), Vec<ConfigError>> {
+        let secrets = [
+            (
+                "engine",
+                &setting::ENGINE_SECRET,
+                &self.engine,
+                &self.engine_secret,
+            ),
+            ("rail", &setting::RAIL_SECRET, &self.rail, &self.rail_secret),
+            (
+                "verifier",
+                &setting::VERIFIER_SECRET,
+                &self.verifier,
+                &self.verifier_secret,
+            ),
+        ];
+        let is_missing = |choice: &UpstreamChoice, secret: &Option<UpstreamSecret>| {
+            self.mode == Mode::Live && matches!(choice, UpstreamChoice::Http(_)) && secret.is_none()
+        };
+        let missing = secrets
+            .into_iter()
+            .filter(|(_, _, choice, secret)| is_missing(choice, secret));
+        let faults: Vec<ConfigError> = missing
+            .map(|(upstream, setting, _, _)| {
+                let About { name, expected, .. } = setting.about();
+                let expected = format!(
+                    "expected {expected}: mode live requires a secret that authenticates Penstock to the {upstream}"
+                );
+                ConfigError::new(format!("PENSTOCK_{name}"), expected)
+            })
+            .collect();
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults)
+        }
+    }
+
     fn build(given: &RawSettings) -> Result<Self, ConfigError> {
         let throttled = given.value(&setting::THROTTLE)?;
         let tiers = given.value(&setting::THROTTLE_POOLS)?;
@@ -163,6 +208,7 @@ impl Config {
         let headers = given.get(&setting::OTLP_HEADERS)?;
         Ok(Self {
             mode: given.mode(),
+            is_mode_set: given.is_set(&setting::MODE),
             database: given.value(&setting::DATABASE_URL)?,
             migrate_database: given.value(&setting::MIGRATE_DATABASE_URL)?,
             auto_migrate: given.value(&setting::AUTO_MIGRATE)?,
@@ -255,6 +301,13 @@ fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
     if given.mode() == Mode::Test {
         return faults;
     }
+    if !given.is_set(&setting::DATABASE_URL) {
+        let expected = format!(
+            "expected {}: mode live has no default database; if a shell has set the variable, quote the URL, because a shell ends it at `&`",
+            setting::DATABASE_URL.about().expected
+        );
+        faults.push(given.refuse(&setting::DATABASE_URL, &expected));
+    }
     if given.text(&setting::MASTER_KEY).is_none() {
         let expected = "expected 32 bytes in base64: mode live does not create a key";
         faults.push(given.refuse(&setting::MASTER_KEY, expected));
@@ -265,63 +318,43 @@ fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
             faults.push(given.refuse(setting, "the sandbox serves mode test only"));
         }
     }
-    faults.extend(UPSTREAMS.iter().flat_map(|it| it.live_errors(given)));
+    faults.extend(UPSTREAMS.iter().filter_map(|it| it.live_error(given)));
     faults
 }
 
-/// The settings of an upstream that an operator may run over HTTP.
+/// The setting of an upstream that an operator may run over HTTP.
 struct UpstreamSettings {
-    name: &'static str,
     setting: &'static Setting<UpstreamChoice>,
-    secret: &'static Setting<UpstreamSecret>,
     /// A value that mode live permits without TLS.
     private: &'static str,
 }
 
 static UPSTREAMS: [UpstreamSettings; 3] = [
     UpstreamSettings {
-        name: "engine",
         setting: &setting::ENGINE,
-        secret: &setting::ENGINE_SECRET,
         private: "http:http://10.0.0.5:9000",
     },
     UpstreamSettings {
-        name: "rail",
         setting: &setting::RAIL,
-        secret: &setting::RAIL_SECRET,
         private: "http:http://10.0.0.6:9100",
     },
     UpstreamSettings {
-        name: "verifier",
         setting: &setting::VERIFIER,
-        secret: &setting::VERIFIER_SECRET,
         private: "http:http://10.0.0.7:9200",
     },
 ];
 
 impl UpstreamSettings {
-    /// The errors of mode live in these settings.
-    fn live_errors(&self, given: &RawSettings) -> Vec<ConfigError> {
+    /// The error of mode live in this setting.
+    fn live_error(&self, given: &RawSettings) -> Option<ConfigError> {
         let Ok(UpstreamChoice::Http(url)) = given.value(self.setting) else {
-            return Vec::new();
+            return None;
         };
-        let mut faults = Vec::new();
-        if is_exposed(&url) {
-            let expected = format!(
-                "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as {}",
-                self.private
-            );
-            faults.push(given.refuse(self.setting, &expected));
-        }
-        if given.text(self.secret).is_none() {
-            let expected = format!(
-                "expected {}: mode live requires a secret that authenticates Penstock to the {}",
-                self.secret.about().expected,
-                self.name
-            );
-            faults.push(given.refuse(self.secret, &expected));
-        }
-        faults
+        let expected = format!(
+            "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as {}",
+            self.private
+        );
+        is_exposed(&url).then(|| given.refuse(self.setting, &expected))
     }
 }
 

@@ -16,6 +16,7 @@ pub mod service;
 pub mod shutdown;
 pub mod store;
 mod supervise;
+mod surroundings;
 pub mod telemetry;
 
 mod catalogue;
@@ -30,7 +31,7 @@ pub use providers::http_rail::openapi as rail_openapi;
 pub use providers::http_verifier::openapi as verifier_openapi;
 
 pub use config::{Config, ConfigError, Loaded, Sources};
-pub use open::{OpenError, OpenedBase, Runtime};
+pub use open::{Access, OpenError, OpenedBase, Runtime};
 pub use process::Ports;
 pub use store::Store;
 pub use upstreams::check_files;

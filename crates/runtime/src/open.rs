@@ -18,7 +18,7 @@ use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::compare_customers::CompareCustomers;
 use gate_core::usecases::context::GateContext;
 use instruments::Program;
-use kernel::{Clock, Entropy, StoreError, StoreResult};
+use kernel::{Clock, Entropy, Mode, NoWritesReason, StoreError, StoreResult};
 use partner_core::events::Service;
 use partner_core::ports::{Directory, InFlight, MasterKeyState, RateSource, Readiness, Throttle};
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
@@ -106,16 +106,36 @@ pub struct OpenedBase {
     pub entropy: Arc<dyn Entropy>,
 }
 
+/// What a program does with a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It reads and writes. The first program that writes stores the mode and the master key's fingerprint.
+    Write,
+    /// It writes nothing on a server, so that a standby and a role that may only read suffice. A file is opened for both, because every
+    /// program migrates it.
+    Read,
+}
+
 impl OpenedBase {
-    /// Opens the database and checks the master key against it. Creates a missing database file and migrates its schema.
-    pub async fn open(mut config: Config, ports: Ports) -> Result<Self, OpenError> {
+    /// Opens the database for reading and writing, and checks its mode and the master key against it. Creates a missing database file
+    /// and migrates its schema.
+    pub async fn open(config: Config, ports: Ports) -> Result<Self, OpenError> {
+        Self::open_for(config, ports, Access::Write).await
+    }
+
+    async fn open_for(mut config: Config, ports: Ports, access: Access) -> Result<Self, OpenError> {
+        config.database = config.database.behind_links();
         let keys = KeySource::of(&mut config)?;
+        let begins = match (&config.database, access) {
+            (Database::Sqlite(_), _) | (Database::Postgres(_), Access::Write) => Some(config.mode),
+            (Database::Postgres(_), Access::Read) => None,
+        };
         let key_file = match &keys {
             KeySource::Given(_) => None,
             KeySource::Beside(file) => Some(file.clone()),
         };
         let store = store::open(&config, &ports).await?;
-        let (sealer, derived) = match keys.unlock(&*store, &*ports.entropy).await {
+        let (sealer, derived) = match keys.unlock(&*store, &*ports.entropy, begins).await {
             Ok(unlocked) => unlocked,
             Err(error) => {
                 store.close().await;
@@ -135,19 +155,25 @@ impl OpenedBase {
     }
 
     /// Opens a database that must exist, for work that makes no sense on a new database.
-    pub async fn open_existing(config: Config, ports: Ports) -> Result<Self, OpenError> {
+    pub async fn open_existing(
+        config: Config,
+        ports: Ports,
+        access: Access,
+    ) -> Result<Self, OpenError> {
         match &config.database {
             Database::Sqlite(file) if !store::is_there(&config.database) => {
                 Err(OpenError::from(no_database(file)))
             }
-            Database::Sqlite(_) | Database::Postgres(_) => Self::open(config, ports).await,
+            Database::Sqlite(_) | Database::Postgres(_) => {
+                Self::open_for(config, ports, access).await
+            }
         }
     }
 }
 
 fn no_database(file: &Path) -> ConfigError {
     let expected = format!(
-        "expected a database; there is no file at {}; create one with `penstock apply`, or with `serve` or `migrate` of a service",
+        "expected a database; there is no file at {}; correct the path, or create a database there with `penstock migrate`",
         file.display()
     );
     ConfigError::new("PENSTOCK_DATABASE_URL", expected)
@@ -180,11 +206,13 @@ impl KeySource {
         }
     }
 
-    /// The sealer of a database. The database's key must be one of these keys.
+    /// The sealer of a database. The database's key must be one of these keys. If the program `begins` an installation of a mode, and the
+    /// database has no mode or no key yet, the mode and the first key are stored.
     async fn unlock(
         self,
         store: &dyn Store,
         entropy: &dyn Entropy,
+        begins: Option<Mode>,
     ) -> Result<(Sealer, DerivedKeys), OpenError> {
         let (held, origin) = match self {
             Self::Given(keys) => (keys, "PENSTOCK_MASTER_KEY".to_owned()),
@@ -193,10 +221,8 @@ impl KeySource {
                 file.display().to_string(),
             ),
         };
-        if let Some(first) = held.first() {
-            store
-                .master_key_check(&first.fingerprint().to_string())
-                .await?;
+        if let (Some(mode), Some(first)) = (begins, held.first()) {
+            begin(store, mode, &first.fingerprint().to_string()).await?;
         }
         let known = store.master_keys().await?;
         for key in known
@@ -223,6 +249,25 @@ impl KeySource {
                 format!("{missing}; found {}", held.join(", ")),
             ))
         })
+    }
+}
+
+/// Stores the mode and the first master key of an installation that has none. Another program may begin the same database with the other
+/// mode at the same time, so the stored mode decides.
+async fn begin(store: &dyn Store, mode: Mode, fingerprint: &str) -> Result<(), OpenError> {
+    let has_key = store.master_key_fingerprint().await?.is_some();
+    if has_key && store.installation_mode().await?.is_some() {
+        return Ok(());
+    }
+    store.installation_begin(mode, fingerprint).await?;
+    match store.installation_mode().await? {
+        Some(stored) if stored != mode => Err(OpenError::from(ConfigError::new(
+            "PENSTOCK_MODE",
+            format!(
+                "expected {stored}, which another program has just stored as the mode of the installation; this program runs in mode {mode}"
+            ),
+        ))),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -299,6 +344,7 @@ impl Runtime {
         let catalogue = Arc::new(catalogue.map_err(OpenError::Config)?);
         store::migrate_to_serve(&config).await?;
         let base = OpenedBase::open(config, ports).await?;
+        base.config.database.log(base.config.mode);
         if let Some(found) = base.store.durability() {
             durability::report(found);
         }
@@ -491,7 +537,7 @@ impl fmt::Debug for Runtime {
     }
 }
 
-/// Ready while the store is ready and values can be sealed for it.
+/// Ready while the clock is right, the store is ready and values can be sealed for it.
 struct Serving {
     store: Arc<dyn Store>,
     sealer: Arc<Sealer>,
@@ -500,6 +546,11 @@ struct Serving {
 #[async_trait]
 impl Readiness for Serving {
     async fn ready(&self) -> StoreResult<()> {
+        let jump = self.store.clock_jump();
+        if !jump.is_zero() {
+            let cause = format!("the clock jumped {} s ahead", jump.as_secs());
+            return Err(StoreError::no_writes(NoWritesReason::ClockJump, cause));
+        }
         self.store.ready().await?;
         Ok(self.sealer.can_seal()?)
     }

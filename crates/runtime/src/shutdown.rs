@@ -1,4 +1,4 @@
-//! Graceful shutdown on SIGTERM and SIGINT.
+//! Graceful shutdown on SIGTERM, SIGINT and SIGHUP.
 
 use std::io;
 use std::time::Duration;
@@ -12,18 +12,20 @@ use tokio_util::sync::CancellationToken;
 const STORE_LIMIT: Duration = Duration::from_millis(22_400);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Cancels a token on the first SIGTERM or SIGINT.
+/// Cancels a token on the first SIGTERM, SIGINT or SIGHUP, which a terminal sends when it is closed.
 ///
 /// # Errors
 /// If the process may not handle signals.
 pub fn on_signal(shutdown: &CancellationToken) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hang_up = signal(SignalKind::hangup())?;
     let shutdown = shutdown.clone();
     tokio::spawn(async move {
         let name = tokio::select! {
             _ = terminate.recv() => "SIGTERM",
             _ = interrupt.recv() => "SIGINT",
+            _ = hang_up.recv() => "SIGHUP",
             () = shutdown.cancelled() => return,
         };
         tracing::info!(process.signal = name, "Stopping");

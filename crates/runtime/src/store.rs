@@ -7,10 +7,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::ports::{CustomerForms, GateStore};
 use gate_core::profile::GateProfile;
-use kernel::StoreError;
+use kernel::{Mode, StoreError};
 use partner_core::ports::{
     Audit, ClockGuard, Deliveries, DeliveryAdmin, Directory, EventReads, Maintenance,
-    MasterKeyStore, Readiness,
+    MasterKeyStore, PartnerStore as _, Readiness,
 };
 use pools_core::ports::{
     Exports, PoolsStore, QuoteRetention, QuoteStore, StatsReads, TransactStore,
@@ -132,23 +132,58 @@ pub fn is_there(database: &Database) -> bool {
     }
 }
 
-/// Migrates a database's schema, and does nothing else.
+/// The mode of the installation in a database; `None` if there is no database, or if no program has stored its mode.
+pub async fn stored_mode(config: &Config, database: &Database) -> Result<Option<Mode>, OpenError> {
+    Ok(match database {
+        Database::Sqlite(file) => SqliteStore::stored_mode(file)
+            .await
+            .map_err(|error| refused("PENSTOCK_DATABASE_URL", error))?,
+        Database::Postgres(url) => {
+            PostgresStore::stored_mode(url.as_str(), timeouts(config)).await?
+        }
+    })
+}
+
+/// Refuses the installation of another mode.
+fn check_mode(config: &Config, database: &Database, stored: Option<Mode>) -> Result<(), OpenError> {
+    match stored {
+        Some(stored) if stored != config.mode => {
+            let expected = format!(
+                "expected {stored}, the mode of the installation in {database}, but this program runs in mode {}; set the mode, or name \
+                 the database of the other installation",
+                config.mode
+            );
+            Err(OpenError::from(ConfigError::new("PENSTOCK_MODE", expected)))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+fn timeouts(config: &Config) -> store_postgres::Timeouts {
+    store_postgres::Timeouts {
+        connect: config.database_connect_timeout,
+        statement: config.database_timeout,
+    }
+}
+
+/// Migrates a database's schema, and stores the mode of the installation if the operator set it.
 pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
+    let database = &config.migrate_database;
+    let mode = config.is_mode_set.then_some(config.mode);
+    if mode.is_some() {
+        check_mode(config, database, stored_mode(config, database).await?)?;
+    }
     let setting = if config.migrate_database == config.database {
         "PENSTOCK_DATABASE_URL"
     } else {
         "PENSTOCK_MIGRATE_DATABASE_URL"
     };
-    Ok(match &config.migrate_database {
-        Database::Sqlite(file) => SqliteStore::migrate(file)
+    Ok(match database {
+        Database::Sqlite(file) => SqliteStore::migrate(file, mode)
             .await
             .map_err(|error| refused(setting, error))?,
         Database::Postgres(url) => {
-            let timeouts = store_postgres::Timeouts {
-                connect: config.database_connect_timeout,
-                ..store_postgres::Timeouts::default()
-            };
-            PostgresStore::migrate(url.as_str(), timeouts).await?
+            PostgresStore::migrate(url.as_str(), timeouts(config), mode).await?
         }
     })
 }
@@ -168,10 +203,13 @@ pub(crate) async fn migrate_to_serve(config: &Config) -> Result<(), OpenError> {
     }
 }
 
-/// Opens the store. Creates a missing file; a database on a server must exist with this program's schema.
+/// Opens the store of an installation of this mode. Creates a missing file; a database on a server must exist with this program's schema.
 pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store>, OpenError> {
-    Ok(match &config.database {
+    let database = &config.database;
+    Ok(match database {
         Database::Sqlite(file) => {
+            // Opening migrates the file, so its mode is checked before.
+            check_mode(config, database, stored_mode(config, database).await?)?;
             let options = store_sqlite::Options {
                 velocity_window: config.velocity_window,
                 idempotency_ttl: config.idempotency_ttl,
@@ -185,15 +223,14 @@ pub(crate) async fn open(config: &Config, ports: &Ports) -> Result<Arc<dyn Store
                 velocity_window: config.velocity_window,
                 idempotency_ttl: config.idempotency_ttl,
                 connections: config.database_pool,
-                timeouts: store_postgres::Timeouts {
-                    connect: config.database_connect_timeout,
-                    statement: config.database_timeout,
-                },
+                timeouts: timeouts(config),
                 waits: store_postgres::Waits::default(),
                 process: Arc::clone(&ports.clock),
                 clock: None,
             };
-            Arc::new(PostgresStore::open(url.as_str(), options).await?)
+            let store = PostgresStore::open(url.as_str(), options).await?;
+            check_mode(config, database, store.installation_mode().await?)?;
+            Arc::new(store)
         }
     })
 }

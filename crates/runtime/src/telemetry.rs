@@ -3,6 +3,7 @@
 //! Separate threads write the lines and send the spans, so no request waits for either reader.
 
 mod export;
+mod levels;
 mod lines;
 mod queue;
 mod text;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use instruments::trace;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::filter::{EnvFilter, Targets};
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -26,8 +27,6 @@ use lines::Lines;
 use queue::{CAPACITY, LogQueue};
 use text::TextLines;
 
-/// The variable for log levels, common to Rust programs.
-const LEVELS: &str = "RUST_LOG";
 /// Timeout for the last lines of the log. The reader of stderr may have stalled.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -71,7 +70,7 @@ pub(crate) fn drain() {
 /// # Errors
 /// An error that names the invalid variable.
 pub fn start(format: LogFormat, traces: Option<&TraceExport>) -> Result<Telemetry, ConfigError> {
-    let levels = levels()?;
+    let levels = levels::levels()?;
     let queue = LogQueue::start(io::stderr(), CAPACITY, |_, lines| log_dropped(lines));
     let queue = queue.map_err(|error| {
         ConfigError::new(
@@ -113,30 +112,12 @@ fn printing(format: LogFormat, queue: LogQueue) -> Printing {
     }
 }
 
-/// The levels of `RUST_LOG`. The span with a request's id is always enabled, and the spans of traces are never logged.
-fn levels() -> Result<EnvFilter, ConfigError> {
-    let given = match std::env::var(LEVELS) {
-        Ok(given) if !given.trim().is_empty() => given,
-        Ok(_) | Err(std::env::VarError::NotPresent) => "info".to_owned(),
-        Err(unread @ std::env::VarError::NotUnicode(_)) => return Err(unreadable(&unread)),
-    };
-    let parse = |text: &str| {
-        let builder = EnvFilter::builder().with_default_directive(LevelFilter::OFF.into());
-        builder.parse(text).map_err(|unread| unreadable(&unread))
-    };
-    let asked = parse(&given)?;
-    if asked.max_level_hint() == Some(LevelFilter::OFF) {
-        return Ok(asked);
-    }
-    let (request, spans) = (trace::REQUEST_TARGET, trace::TARGET);
-    parse(&format!("{given},{request}=error,{spans}=off"))
-}
-
-fn unreadable(unread: &dyn std::error::Error) -> ConfigError {
-    ConfigError::new(
-        LEVELS,
-        format!("expected levels such as info or warn,pools_http=debug ({unread})"),
-    )
+/// Checks the levels of the log without starting it.
+///
+/// # Errors
+/// An error that names the variable.
+pub(crate) fn check_levels() -> Result<(), ConfigError> {
+    levels::levels().map(drop)
 }
 
 /// Runs on the thread that writes the lines.

@@ -1,8 +1,8 @@
-//! The version of the configuration, a table of one row.
+//! Tables of one row: the version of the configuration, and the mode of the installation.
+
+use kernel::{Mode, StoreError, StoreResult};
 
 use crate::conn::Conn;
-use kernel::StoreResult;
-
 use crate::errors;
 
 /// Locks the version until the transaction ends.
@@ -33,4 +33,17 @@ pub(crate) async fn put(conn: &mut Conn, version: i64) -> StoreResult<()> {
         .map_err(errors::statement)?
         .rows_affected();
     errors::exactly("config_version", 1, raised)
+}
+
+/// The mode of the installation; `None` if no program has stored it, or if the schema is older than the mode.
+pub(crate) async fn stored_mode(conn: &mut Conn) -> StoreResult<Option<Mode>> {
+    let found = sqlx::query_scalar("SELECT mode FROM installation_mode WHERE id = 1")
+        .fetch_optional(conn)
+        .await;
+    let found: Option<String> = match found {
+        Err(error) if errors::is_missing_table(&error) => None,
+        found => found.map_err(errors::statement)?,
+    };
+    let mode = found.map(|text| Mode::parse(&text).ok_or(text)).transpose();
+    mode.map_err(|text| StoreError::unexpected(format!("installation_mode has the mode {text:?}")))
 }

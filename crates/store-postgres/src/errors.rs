@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, ErrorKind};
 
-use kernel::StoreError;
+use kernel::{NoWrites, NoWritesReason, StoreError};
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgDatabaseError, PgSeverity};
 
@@ -16,6 +16,8 @@ const LOCK_TIMEOUT: &str = "55P03";
 const QUERY_CANCELED: &str = "57014";
 const NO_SUCH_TABLE: &str = "42P01";
 const READ_ONLY: &str = "25006";
+const DISK_FULL: &str = "53100";
+const LIMIT_EXCEEDED: &str = "53400";
 const NOT_ALLOWED: &str = "42501";
 const NO_DATABASE: &str = "3D000";
 const IDLE_TOO_LONG: &str = "25P03";
@@ -138,6 +140,11 @@ pub(crate) fn is_missing_table(error: &sqlx::Error) -> bool {
     code(error).as_deref() == Some(NO_SUCH_TABLE)
 }
 
+/// Has the statement used more than a limit of the server's configuration?
+pub(crate) fn is_over_limit(error: &sqlx::Error) -> bool {
+    code(error).as_deref() == Some(LIMIT_EXCEEDED)
+}
+
 /// Is the statement forbidden to this role, or unknown to the server?
 pub(crate) fn is_forbidden(error: &sqlx::Error) -> bool {
     code(error).is_some_and(|code| code.starts_with(FORBIDDEN))
@@ -213,12 +220,26 @@ fn has_socket(options: &PgConnectOptions) -> bool {
     options.get_socket().is_some() || options.get_host().starts_with('/')
 }
 
-/// The server's message with its code. The driver's own text adds a source line of the server.
+/// The server's message with its code, after the remedy if the server takes no writes. The driver's own text adds a source line of the
+/// server.
 fn described(error: sqlx::Error) -> Box<dyn Error + Send + Sync> {
-    match (error.as_database_error(), code(&error)) {
-        (Some(reported), Some(code)) => format!("{} (SQLSTATE {code})", reported.message()).into(),
-        _ => error.into(),
-    }
+    let (Some(reported), Some(code)) = (error.as_database_error(), code(&error)) else {
+        return error.into();
+    };
+    let message = format!("{} (SQLSTATE {code})", reported.message());
+    let (reason, remedy) = match &*code {
+        DISK_FULL => (
+            NoWritesReason::DiskFull,
+            "the disk of the database server is full: free space on it, then writes resume",
+        ),
+        READ_ONLY => (
+            NoWritesReason::ReadOnly,
+            "the database takes no writes: it is a standby, or was made read-only; name the primary in PENSTOCK_DATABASE_URL",
+        ),
+        _ => return message.into(),
+    };
+    let cause = format!("{remedy}: {message}");
+    Box::new(NoWrites { reason, cause })
 }
 
 /// The violated constraint's name, or the server's message.

@@ -1,7 +1,7 @@
 //! Probes whether the database takes writes, and stops writers while it does not.
 //!
-//! The probe opens its own connection and commits a transaction, because a server may serve reads but take no writes: it is a
-//! standby, was made read-only, or waits for a missing standby. While such a commit waits, its session occupies a connection
+//! The probe opens its own connection, fills some pages of the disk and commits a transaction, because a server may serve reads but
+//! take no writes: it is a standby, was made read-only, waits for a missing standby, or its disk is full. While such a commit waits, its session occupies a connection
 //! slot of the server even if the client closes the connection. Therefore one probe runs at a time, and after the first
 //! exchange without a response writers are refused until a probe succeeds.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use kernel::{StoreError, StoreResult};
+use kernel::{NoWritesReason, StoreError, StoreResult};
 use sqlx::{Executor as _, Row as _};
 use store_sql::probe::LastProbe;
 use tokio::sync::Notify;
@@ -39,6 +39,9 @@ const BEGIN: &str = concat!(
     raise_synchronous_commit!(),
     " AS synchronous_commit"
 );
+/// Writes a temporary file of some 20 pages to the disk of the database: a list that exceeds `work_mem`. Tables grow page by page too, so
+/// this fails if they cannot grow. A row would fit into a page that exists.
+const FILL: &str = "SET work_mem = '64kB'; SET temp_tablespaces = ''; SELECT count(*) FROM generate_series(1, 10000)";
 /// Writes only to the server's log, so that the commit has something to make durable.
 const WRITE: &str = "SELECT pg_logical_emit_message(true, 'penstock', '')";
 const SESSION_EXISTS: &str = "SELECT pg_postmaster_start_time()::text = $2
@@ -127,15 +130,12 @@ impl Prober {
                     trusted = true;
                 }
                 Err(fault) => {
+                    let why = self.alarm.last.publish(Err(fault));
                     if trusted {
                         self.distrust();
                         trusted = false;
-                        tracing::warn!(
-                            error.chain = kernel::causes(&fault),
-                            "The database takes no writes"
-                        );
+                        tracing::warn!(error.chain = why, "The database takes no writes");
                     }
-                    self.alarm.last.publish(Err(kernel::causes(&fault)));
                 }
             }
         }
@@ -155,6 +155,12 @@ impl Prober {
     async fn probe(&self) -> StoreResult<()> {
         let mut conn = self.hosts.connect(self.timeouts, &self.alarm).await?;
         schema::check(&mut conn).await?;
+        match conn.execute(sqlx::raw_sql(FILL)).await {
+            Ok(_) => {}
+            // The server allows no such file, so the probe cannot tell whether the disk is full.
+            Err(error) if errors::is_over_limit(&error) => {}
+            Err(error) => return Err(errors::statement(error)),
+        }
         let session = Session::begin(&mut conn).await?;
         match conn.fetch_one(sqlx::raw_sql(WRITE)).await {
             Ok(_) => {}
@@ -193,7 +199,8 @@ impl Prober {
         let why = format!(
             "the database has not confirmed a commit for {millis} ms: check its synchronous standby"
         );
-        self.alarm.last.publish(Err(why));
+        let refused = StoreError::no_writes(NoWritesReason::Unconfirmed, why);
+        self.alarm.last.publish(Err(refused));
         if waited >= self.timeouts.statement {
             self.alarm.raise();
         }
@@ -234,7 +241,8 @@ impl Session {
         };
         let (session, read_only) = read().map_err(errors::statement)?;
         if read_only {
-            return Err(StoreError::unavailable(
+            return Err(StoreError::no_writes(
+                NoWritesReason::ReadOnly,
                 "the database takes no writes: it is a standby, or was made read-only",
             ));
         }

@@ -71,6 +71,28 @@ impl UnreadUrl {
     }
 }
 
+/// Where a database is, without credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The host and the port of each server, as the driver reads them.
+    pub servers: Vec<(String, u16)>,
+    /// The name of the database.
+    pub database: String,
+}
+
+impl fmt::Display for Location {
+    /// As a URL.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let servers = self.servers.iter();
+        let servers = servers.map(|(host, port)| match host.contains(':') {
+            true => format!("[{host}]:{port}"),
+            false => format!("{host}:{port}"),
+        });
+        let servers = servers.collect::<Vec<_>>().join(",");
+        write!(f, "postgres://{servers}/{}", self.database)
+    }
+}
+
 /// The kind of server that a host must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Target {
@@ -142,6 +164,19 @@ impl Hosts {
             target: target.unwrap_or(default),
             last: Arc::default(),
         })
+    }
+
+    pub(crate) fn location(&self) -> Location {
+        let place = |options: &PgConnectOptions| {
+            let socket = options.get_socket().map(|path| path.display().to_string());
+            let host = socket.unwrap_or_else(|| options.get_host().to_owned());
+            (host.trim_matches(['[', ']']).to_owned(), options.get_port())
+        };
+        let database = self.hosts.first().map(database_of).unwrap_or_default();
+        Location {
+            servers: self.hosts.iter().map(place).collect(),
+            database: database.to_owned(),
+        }
     }
 
     /// Connects to the first suitable host, beginning with the host that was used last.
@@ -228,10 +263,16 @@ impl Hosts {
     }
 }
 
+/// A database has the name of its role unless the URL names it.
+fn database_of(options: &PgConnectOptions) -> &str {
+    options
+        .get_database()
+        .unwrap_or_else(|| options.get_username())
+}
+
 fn located(options: &PgConnectOptions, why: &str) -> String {
     let (host, port) = (options.get_host(), options.get_port());
-    let role = options.get_username();
-    let database = options.get_database().unwrap_or(role);
+    let database = database_of(options);
     format!("the server at {host}:{port}, database `{database}`: {why}")
 }
 

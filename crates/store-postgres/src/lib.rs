@@ -37,7 +37,7 @@ mod verify;
 mod waits;
 
 pub use durability::Durability;
-pub use hosts::{Timeouts, UnreadUrl};
+pub use hosts::{Location, Timeouts, UnreadUrl};
 pub use open::{BATCH_QUEUE_COUNT, Options, PostgresStore};
 pub use store_sql::schema::Migrated;
 pub use waits::Waits;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Clock, StoreError, StoreResult};
+use kernel::{Clock, Mode, StoreError, StoreResult};
 use partner_core::ports::Readiness;
 use sqlx::SqlStr;
 use store_sql::Turns;
@@ -16,11 +16,12 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 
 use crate::clock::StoreClock;
+use crate::config;
 use crate::conn::Conn;
 use crate::deliveries::LeftOut;
 use crate::durability::Durability;
 use crate::health::{Alarm, Prober};
-use crate::hosts::{Hosts, Timeouts, UnreadUrl};
+use crate::hosts::{Hosts, Location, Timeouts, UnreadUrl};
 use crate::pool::{Pool, Pooled, Tx};
 use crate::schema;
 use crate::waits::{Openings, Waits};
@@ -171,11 +172,16 @@ impl PostgresStore {
         })
     }
 
-    /// Migrates a database. The URL must name the database's owner.
+    /// Migrates a database, and stores the mode of the installation if it is given and no program has stored one. The URL must name the
+    /// database's owner.
     ///
     /// # Errors
     /// The errors of [`PostgresStore::open`].
-    pub async fn migrate(url: &str, timeouts: Timeouts) -> StoreResult<Migrated> {
+    pub async fn migrate(
+        url: &str,
+        timeouts: Timeouts,
+        mode: Option<Mode>,
+    ) -> StoreResult<Migrated> {
         let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
         let mut conn = hosts.connect(timeouts, &Alarm::new()).await?;
         let link = conn.link()?;
@@ -183,16 +189,32 @@ impl PostgresStore {
         let migrated = timeout(LONG_TIMEOUT, schema::migrate(link)).await;
         let migrated = migrated.map_err(StoreError::unavailable)?;
         let migrated = migrated.map_err(|fault| hosts.locate(fault))?;
+        if let Some(mode) = mode {
+            store_sql::config::begin_mode(&mut conn, mode).await?;
+        }
         conn.close().await;
         Ok(migrated)
     }
 
-    /// Checks the form of a URL without connecting.
+    /// The mode of the installation; `None` if the database has no schema, or if no program has stored its mode.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if the server cannot be reached.
+    pub async fn stored_mode(url: &str, timeouts: Timeouts) -> StoreResult<Option<Mode>> {
+        let hosts = Hosts::parse(url).map_err(StoreError::unexpected)?;
+        let mut conn = hosts.connect(timeouts, &Alarm::new()).await?;
+        let mode = config::stored_mode(&mut conn).await;
+        let mode = mode.map_err(|fault| hosts.locate(fault))?;
+        conn.close().await;
+        Ok(mode)
+    }
+
+    /// Where the database of a URL is. Checks the form of the URL without connecting.
     ///
     /// # Errors
     /// [`UnreadUrl`], which describes the expected form and repeats no part of the URL.
-    pub fn check_url(url: &str) -> Result<(), UnreadUrl> {
-        Hosts::parse(url).map(drop)
+    pub fn locate(url: &str) -> Result<Location, UnreadUrl> {
+        Hosts::parse(url).map(|hosts| hosts.location())
     }
 
     /// How many connections are in use, and how many are idle.

@@ -22,7 +22,7 @@ async fn database(of: &str) -> (String, PgConnection) {
     admin.close().await.unwrap();
     let (rest, _) = server.rsplit_once('/').unwrap();
     let url = format!("{rest}/{name}");
-    PostgresStore::migrate(&url, Timeouts::default())
+    PostgresStore::migrate(&url, Timeouts::default(), None)
         .await
         .unwrap();
     (name, PgConnection::connect(&url).await.unwrap())

@@ -1,12 +1,12 @@
 //! Master keys and sealed values: their rows, and the replacement of keys and values.
 
-use kernel::{Cas, StoreResult};
+use kernel::{Cas, Mode, StoreResult};
 use partner_core::ports::{
     MasterKeyState, ResealedValue, SealedRow, SealedValue, StoredMasterKey, UnitOfWork as _,
 };
 use partner_core::sealing::{Fingerprint, Sealed};
 
-use crate::{Reader, Row, Statement, StoreTx, Value, config, rows, sealed, values};
+use crate::{Reader, Row, Statement, StoreTx, Value, config, sealed, values};
 
 pub async fn all(reader: &mut dyn Reader) -> StoreResult<Vec<StoredMasterKey>> {
     let rows = reader.connection().fetch_all(&ALL, values![]).await?;
@@ -35,17 +35,15 @@ fn master_key(row: &dyn Row) -> StoreResult<StoredMasterKey> {
     })
 }
 
-/// Stores the fingerprint of the first master key, commits, and returns the current key's.
-pub async fn check(mut tx: Box<StoreTx>, fingerprint: &str) -> StoreResult<String> {
+/// Stores the mode of the installation and the fingerprint of its first master key, each unless one is stored, and commits.
+pub async fn begin(mut tx: Box<StoreTx>, mode: Mode, fingerprint: &str) -> StoreResult<()> {
     let connection = tx.connection();
+    config::begin_mode(connection, mode).await?;
     let values = values![fingerprint];
     if connection.execute(&INSTALL_FIRST, values).await? == 1 {
         connection.execute(&INSERT_FIRST, values).await?;
     }
-    let stored = config::current_fingerprint(connection).await?;
-    let stored = stored.ok_or_else(|| rows("installation", 1, 0))?;
-    tx.commit().await?;
-    Ok(stored)
+    tx.commit().await
 }
 
 static INSTALL_FIRST: Statement = Statement::new(

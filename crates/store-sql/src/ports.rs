@@ -115,9 +115,17 @@ macro_rules! implement_ports {
                     config::current_fingerprint(reader.connection()).await
                 }
 
-                async fn master_key_check(&self, fingerprint: &str) -> StoreResult<String> {
-                    let tx = self.begin_tx("master_key_check").await?;
-                    master_keys::check(tx, fingerprint).await
+                async fn installation_mode(&self) -> StoreResult<Option<Mode>> {
+                    config::mode(self.reader().await?.connection()).await
+                }
+
+                async fn installation_begin(
+                    &self,
+                    mode: Mode,
+                    fingerprint: &str,
+                ) -> StoreResult<()> {
+                    let tx = self.begin_tx("installation_begin").await?;
+                    master_keys::begin(tx, mode, fingerprint).await
                 }
             }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kernel::{StoreError, StoreResult};
+use kernel::{NoWrites, NoWritesReason, StoreError, StoreResult, causes};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
@@ -14,8 +14,7 @@ pub const READY_TIMEOUT: Duration = Duration::from_millis(1400);
 #[derive(Debug)]
 struct ProbeResult {
     at: Instant,
-    /// `Err`: why the database takes no writes.
-    outcome: Result<(), String>,
+    outcome: Result<(), NoWrites>,
 }
 
 fn is_recent(result: &Option<ProbeResult>) -> bool {
@@ -43,10 +42,19 @@ impl LastProbe {
         self.0.borrow().as_ref().is_some_and(failed)
     }
 
-    /// Publishes a result. The error says why the database takes no writes.
-    pub fn publish(&self, outcome: Result<(), String>) {
+    /// Publishes a result, and returns why the database takes no writes.
+    pub fn publish(&self, outcome: StoreResult<()>) -> Option<String> {
         let at = Instant::now();
+        let outcome = outcome.map_err(|error| NoWrites {
+            reason: error.no_writes_reason(),
+            cause: match &error {
+                StoreError::Unavailable(why) | StoreError::Unexpected(why) => causes(&**why),
+                error => causes(error),
+            },
+        });
+        let why = outcome.as_ref().err().map(|found| found.cause.clone());
         self.0.send_replace(Some(ProbeResult { at, outcome }));
+        why
     }
 
     /// Returns a recent result, and waits for it. `late` is the error if it does not arrive in time.
@@ -57,7 +65,12 @@ impl LastProbe {
             Ok(Ok(result)) => result.as_ref().map(|result| result.outcome.clone()),
             Ok(Err(_)) | Err(_) => None,
         };
-        let outcome = outcome.unwrap_or_else(|| Err(late()));
+        let outcome = outcome.unwrap_or_else(|| {
+            Err(NoWrites {
+                reason: NoWritesReason::Failing,
+                cause: late(),
+            })
+        });
         outcome.map_err(StoreError::unavailable)
     }
 }

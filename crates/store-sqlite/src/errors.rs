@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::path::Path;
 
-use kernel::StoreError;
+use kernel::{NoWrites, NoWritesReason, StoreError};
 use sqlx::error::DatabaseError;
 use sqlx::migrate::MigrateError;
 
 pub(crate) use store_sql::exactly;
 
-use crate::files::{self, FULL, ForeignFile, NOT_A_DATABASE};
+use crate::files::{self, FULL, ForeignFile, NOT_A_DATABASE, READ_ONLY};
 
 /// SQLite's primary result codes: the lower 8 bits of an extended code.
 const BUSY: i32 = 5;
@@ -93,10 +93,19 @@ fn explained(error: sqlx::Error, file: Option<&Path>) -> Box<dyn Error + Send + 
         (Some(explanation), Some(reported)) => {
             let code = reported.code().unwrap_or_default();
             let message = reported.message();
-            format!("{explanation} (SQLite code {code}: {message})").into()
+            let cause = format!("{explanation} (SQLite code {code}: {message})");
+            match primary(&error) {
+                Some(FULL) => no_writes(NoWritesReason::DiskFull, cause),
+                Some(READ_ONLY) => no_writes(NoWritesReason::ReadOnly, cause),
+                _ => cause.into(),
+            }
         }
         _ => error.into(),
     }
+}
+
+fn no_writes(reason: NoWritesReason, cause: String) -> Box<dyn Error + Send + Sync> {
+    Box::new(NoWrites { reason, cause })
 }
 
 /// SQLite's message names a violated `CHECK` and the columns of a violated key. Of a foreign key it names nothing.

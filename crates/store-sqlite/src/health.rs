@@ -61,16 +61,11 @@ impl Health {
     }
 
     async fn run(self: Arc<Self>, running: OwnedMutexGuard<()>) {
-        let outcome = self.probe().await.map_err(|fault| match fault {
-            StoreError::Unavailable(why) | StoreError::Unexpected(why) => kernel::causes(&*why),
-            fault => kernel::causes(&fault),
-        });
-        if let Err(why) = &outcome
-            && !self.last.has_failed()
-        {
+        let had_failed = self.last.has_failed();
+        let refused = self.last.publish(self.probe().await);
+        if let Some(why) = refused.filter(|_| !had_failed) {
             tracing::warn!(error.chain = why, "The database takes no writes");
         }
-        self.last.publish(outcome);
         drop(running);
     }
 

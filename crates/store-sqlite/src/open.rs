@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use instruments::failpoint::{around, around_commit};
 use instruments::store::waiting;
-use kernel::{Clock, StoreError, StoreResult};
+use kernel::{Clock, Mode, StoreError, StoreResult};
 use partner_core::ports::Readiness;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteSynchronous};
@@ -21,6 +21,7 @@ use store_sql::deliveries::Watchers;
 use store_sql::schema::{Applied, Migrated, Standing};
 
 use crate::clock::StoreClock;
+use crate::connection::Link;
 use crate::deliveries::LeftOut;
 use crate::errors;
 use crate::files::{ForeignFile, OpenFile};
@@ -123,15 +124,37 @@ impl SqliteStore {
         })
     }
 
-    /// Migrates a database file. Creates the file and its folder if they do not exist.
+    /// Migrates a database file, and stores the mode of the installation if it is given and no program has stored one. Creates the file
+    /// and its folder if they do not exist.
     ///
     /// # Errors
     /// The errors of [`SqliteStore::open`].
-    pub async fn migrate(path: &Path) -> StoreResult<Migrated> {
+    pub async fn migrate(path: &Path, mode: Option<Mode>) -> StoreResult<Migrated> {
         let _open = OpenFile::at(path);
         let (writer, migrated) = migrated(path).await?;
+        if let Some(mode) = mode {
+            let mut conn = writer.acquire().await.map_err(errors::begin)?;
+            store_sql::config::begin_mode(&mut Link(&mut *conn), mode).await?;
+        }
         writer.close().await;
         Ok(migrated)
+    }
+
+    /// The mode of the installation; `None` if there is no database, or if no program has stored its mode. Changes nothing.
+    ///
+    /// # Errors
+    /// The errors of [`SqliteStore::open`].
+    pub async fn stored_mode(path: &Path) -> StoreResult<Option<Mode>> {
+        if !Self::is_there(path) {
+            return Ok(None);
+        }
+        let _open = OpenFile::at(path);
+        let connected = connect(path).read_only(true).connect().await;
+        let mut conn = connected.map_err(|fault| errors::opening(path, fault))?;
+        let mode = stored_mode(path, &mut conn).await;
+        // The result is known already, whatever closing the connection returns.
+        drop(conn.close().await);
+        mode
     }
 
     /// How many connections of each pool are in use, and how many are idle.
@@ -380,6 +403,21 @@ async fn check_and_migrate(path: &Path, writer: &SqlitePool) -> StoreResult<Migr
     check_owner(path, &mut conn).await?;
     switch_to_log(path, &mut conn).await?;
     migrate(&mut conn).await
+}
+
+/// A schema that is older than the mode has no table for it.
+async fn stored_mode(path: &Path, conn: &mut SqliteConnection) -> StoreResult<Option<Mode>> {
+    check_owner(path, conn).await?;
+    let is_there: bool = sqlx::query_scalar(
+        "SELECT count(*) > 0 FROM sqlite_master WHERE type = 'table' AND name = 'installation_mode'",
+    )
+    .fetch_one(&mut *conn)
+    .await
+    .map_err(|fault| errors::opening(path, fault))?;
+    if !is_there {
+        return Ok(None);
+    }
+    store_sql::config::mode(&mut Link(conn)).await
 }
 
 /// The name of a table in a database that has tables, but not those of Penstock's first migration.

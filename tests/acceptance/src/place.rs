@@ -119,7 +119,7 @@ impl Place {
 async fn migrated() -> Vec<u8> {
     let folder = temporary_folder();
     let file = file(&folder);
-    SqliteStore::migrate(&file).await.expect("a database");
+    SqliteStore::migrate(&file, None).await.expect("a database");
     std::fs::read(file).expect("a database file")
 }
 

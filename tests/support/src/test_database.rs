@@ -101,7 +101,7 @@ impl Database {
         let database = Self::named(server.to_owned());
         let making = format!("CREATE DATABASE {}", database.name);
         admin(server, &making).await;
-        PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
+        PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS, None)
             .await
             .unwrap();
         database.grant().await;
@@ -299,7 +299,7 @@ async fn template() -> String {
         run(&mut conn, &format!("DROP DATABASE IF EXISTS {draft}")).await;
         run(&mut conn, &format!("CREATE DATABASE {draft}")).await;
         let draft_url = url_of(&server, &draft);
-        PostgresStore::migrate(&draft_url, LONG_TIMEOUTS)
+        PostgresStore::migrate(&draft_url, LONG_TIMEOUTS, None)
             .await
             .unwrap();
         let mut owner = connect(&draft_url).await;

@@ -16,11 +16,17 @@ pub async fn nearest(
 ) -> StoreResult<Option<PartnerId>> {
     let mut tx = store.partner_begin("partner_nearest").await?;
     let ids = tx.partner_ids(mode).await?;
+    Ok(most_similar(&ids, wanted).cloned())
+}
+
+/// The id most similar to `wanted`; `None` if none is similar.
+#[must_use]
+pub fn most_similar<'i>(ids: &'i [PartnerId], wanted: &str) -> Option<&'i PartnerId> {
     let likeness = |id: &PartnerId| strsim::jaro_winkler(id.as_str(), wanted);
     let alike = ids
-        .into_iter()
+        .iter()
         .filter(|id| likeness(id) >= SUGGESTION_SIMILARITY);
-    Ok(alike.max_by(|one, other| likeness(one).total_cmp(&likeness(other))))
+    alike.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
 }
 
 /// The partner, if it is provisioned in this mode.

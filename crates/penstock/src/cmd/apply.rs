@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use kernel::Mode;
 use provisioning::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
 use provisioning::{Document, Setting, parse_document};
 use runtime::Config;
@@ -43,13 +44,18 @@ pub(crate) async fn run(
         _ => command.file.display().to_string(),
     };
     let text = read(&command.file)?;
-    let mut config = given.load(Vec::new(), terminal)?;
+    let mut config = given.load(terminal).await?;
     let setting = Setting {
         mode: config.mode,
         allow_private: config.webhook_allow_private,
     };
     // The file is validated before a database is opened or created.
     let document = parse_document(&text, setting).map_err(|faults| refused(&name, &faults))?;
+    if document.pools.is_empty() && document.partners.is_empty() {
+        return Err(Failure::input(format!(
+            "{name}: expected at least one [[pools]] or [[partners]] table; the file has none"
+        )));
+    }
     let run = if command.dry_run {
         ApplyMode::DryRun
     } else {
@@ -60,22 +66,30 @@ pub(crate) async fn run(
     } else {
         Loosening::Refuse
     };
+    let is_new = !runtime::store::is_there(&config.database);
+    if is_new && config.mode == Mode::Live {
+        return Err(Failure::input(format!(
+            "there is no database at {}, and mode live makes none by the way; correct the path, or run `penstock migrate` first",
+            config.database
+        )));
+    }
+    let database = config.database.clone();
     let mut temporary = None;
-    if run == ApplyMode::DryRun && !runtime::store::is_there(&config.database) {
+    if is_new && run == ApplyMode::DryRun {
         temporary = Some(temporary_database(&mut config)?);
     }
     let installation = Installation::open_or_make(config).await?;
-    let applied = apply(&installation, &document, run, loosening).await;
+    terminal.name_installation(installation.mode, &database);
+    if is_new && run == ApplyMode::Commit {
+        terminal.remark(&format!("created the database {database}"));
+    }
+    let mut applied = apply(&installation, &document, ApplyMode::DryRun, loosening).await;
+    warn(&applied, terminal);
+    if run == ApplyMode::Commit && applied.is_ok() {
+        applied = apply(&installation, &document, run, loosening).await;
+    }
     installation.close().await;
     drop(temporary);
-    let warnings = match &applied {
-        Ok(report) => report.warnings.as_slice(),
-        Err(ApplyError::Loosens(report)) => report.warnings.as_slice(),
-        Err(_) => &[],
-    };
-    for line in warnings {
-        terminal.remark(&format!("warning: {line}"));
-    }
     let report = match applied {
         // Prints the changes as a dry run does. The refusal follows.
         Err(ApplyError::Loosens(report)) => {
@@ -91,6 +105,18 @@ pub(crate) async fn run(
         terminal.answer_once(&answer, || text_of(&report, run), || answer.lost())?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the warnings about what a file would change, before it changes anything.
+fn warn(applied: &Result<Report, ApplyError>, terminal: &Terminal) {
+    let warnings = match applied {
+        Ok(report) => report.warnings.as_slice(),
+        Err(ApplyError::Loosens(report)) => report.warnings.as_slice(),
+        Err(_) => &[],
+    };
+    for line in warnings {
+        terminal.remark(&format!("warning: {line}"));
+    }
 }
 
 /// Replaces a missing database by an empty one in a temporary folder, because a dry run creates no database.

@@ -24,7 +24,10 @@ pub(crate) async fn run(
     command: ClockArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let installation = Installation::open(&given, terminal).await?;
+    let installation = match command {
+        ClockArgs::Show => Installation::open_to_read(&given, terminal).await?,
+        ClockArgs::Accept => Installation::open_to_write(&given, terminal).await?,
+    };
     let store = &installation.base.store;
     let answer = match command {
         ClockArgs::Show => Answer {

@@ -1,6 +1,6 @@
 //! `penstock completions`: prints a script that completes commands and flags in a shell.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
@@ -8,6 +8,7 @@ use clap_complete::Shell;
 
 use crate::arguments::Arguments;
 use crate::failure::Failure;
+use crate::terminal::written;
 
 /// The shell to write the script for.
 #[derive(Debug, clap::Args)]
@@ -24,7 +25,7 @@ pub(crate) fn run(command: &CompletionsArgs) -> Result<ExitCode, Failure> {
         "penstock",
         &mut script,
     );
-    let written = std::io::stdout().write_all(&script);
-    written.map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut out = io::stdout().lock();
+    written(out.write_all(&script).and_then(|()| out.flush()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use kernel::{Amount, AmountError, Asset, AssetKind};
 use partner_core::PartnerId;
 use partner_core::credential::masked;
-use pools_core::profile::Network;
-use pools_core::usecases::credit_account::{Credit, CreditAccount, CreditError, Credited};
+use partner_core::ports::Directory;
+use pools_core::profile::{Network, PoolsProfile};
+use pools_core::usecases::credit_account::{
+    Credit, CreditAccount, CreditError, Credited, UnusableCredit, check_pools,
+};
 use serde::Serialize;
 
 use crate::arguments::InstallationArgs;
@@ -120,7 +123,7 @@ async fn book(
     credit: Credit,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let installation = Installation::open(given, terminal).await?;
+    let installation = Installation::open_to_write(given, terminal).await?;
     let credited = credit_to(&installation, partner, &credit).await?;
     installation.close().await;
     let asset = credit.amount.asset();
@@ -147,6 +150,8 @@ pub(crate) async fn credit_to(
     credit: &Credit,
 ) -> Result<Credited, Failure> {
     let who = installation.tenant(partner).await?;
+    let directory: Arc<dyn Directory<PoolsProfile>> = installation.base.store.clone();
+    check_pools(&directory.listing(who.mode).await?, credit)?;
     let crediting = CreditAccount {
         store: installation.base.store.clone(),
         entropy: Arc::clone(&installation.base.entropy),
@@ -184,6 +189,17 @@ fn no_asset(flag: &str, code: &str, expected: AssetKind) -> Failure {
         "{flag}: expected {known}{}",
         remedy.unwrap_or_default()
     ))
+}
+
+impl From<UnusableCredit> for Failure {
+    fn from(error: UnusableCredit) -> Self {
+        let flag = match &error {
+            UnusableCredit::Asset(asset, _) if asset.kind() == AssetKind::Fiat => "--currency",
+            UnusableCredit::Asset(..) => "--asset",
+            UnusableCredit::Network(..) => "--network",
+        };
+        Self::input(format!("{flag}: {error}"))
+    }
 }
 
 impl From<CreditError> for Failure {

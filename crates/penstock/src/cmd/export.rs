@@ -53,7 +53,7 @@ pub(crate) async fn run(
     let (ExportArgs::Trades(chosen) | ExportArgs::Ledger(chosen)) = &command;
     let partner = partner_id(&chosen.partner)?;
     let window = window(chosen)?;
-    let installation = Installation::open(&given, terminal).await?;
+    let installation = Installation::open_to_read(&given, terminal).await?;
     let who = installation.tenant(partner).await?;
     let store = &installation.base.store;
     let output = terminal.output();

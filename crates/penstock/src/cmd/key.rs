@@ -109,7 +109,7 @@ async fn create(
         Kind::Secret => KeyKind::Secret,
         Kind::Publishable => KeyKind::Publishable,
     };
-    let installation = Installation::open(given, terminal).await?;
+    let installation = Installation::open_to_write(given, terminal).await?;
     installation.tenant(partner.clone()).await?;
     let (record, text) = installation.keys().create(&partner, kind, terms).await?;
     let address = installation.base.config.pools_listen;
@@ -145,7 +145,7 @@ async fn create(
 
 async fn list(given: &InstallationArgs, partner: &str, terminal: &Terminal) -> Result<(), Failure> {
     let partner = partner_id(partner)?;
-    let installation = Installation::open(given, terminal).await?;
+    let installation = Installation::open_to_read(given, terminal).await?;
     installation.tenant(partner.clone()).await?;
     let records = installation.keys().list(&partner).await?;
     installation.close().await;
@@ -161,7 +161,7 @@ async fn revoke(
     let id = KeyId::parse(key_id).ok_or_else(|| {
         Failure::input("--key-id: expected an id such as key_test_01HF7YAT00408104G208104081")
     })?;
-    let installation = Installation::open(given, terminal).await?;
+    let installation = Installation::open_to_write(given, terminal).await?;
     let revoked = installation.keys().revoke(id).await?;
     installation.close().await;
     let answer = Revoked {

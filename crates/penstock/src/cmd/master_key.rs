@@ -39,7 +39,12 @@ pub(crate) async fn run(
     command: MasterKeyArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let installation = Installation::open(&given, terminal).await?;
+    let installation = match command {
+        MasterKeyArgs::List => Installation::open_to_read(&given, terminal).await?,
+        MasterKeyArgs::Add | MasterKeyArgs::Rotate => {
+            Installation::open_to_write(&given, terminal).await?
+        }
+    };
     let ended = match command {
         MasterKeyArgs::List => list(&installation, terminal).await,
         MasterKeyArgs::Add => add(&installation, terminal).await,

@@ -15,7 +15,8 @@ use crate::progress::Progress;
 use crate::terminal::Terminal;
 
 pub(crate) async fn run(given: InstallationArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
-    let installation = Installation::open(&given, terminal).await?;
+    let installation = Installation::open_to_read(&given, terminal).await?;
+    installation.name_on(terminal);
     let base = &installation.base;
     let report = audit(base).await?;
     installation.close().await;

@@ -65,7 +65,7 @@ pub(crate) async fn run(
             })?)
         }
     };
-    let installation = Installation::open(&given, terminal).await?;
+    let installation = Installation::open_to_write(&given, terminal).await?;
     installation.tenant(partner.clone()).await?;
     let rotated = rotate(&installation, &partner, service, present).await?;
     installation.close().await;

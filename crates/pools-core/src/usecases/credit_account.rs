@@ -1,5 +1,6 @@
 //! Deposits and receipts: the operator credits each reference once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use kernel::{Amount, Asset, AssetKind, Entropy, StoreError, StoreResult};
@@ -13,7 +14,7 @@ use crate::ledger::{
     Account, AccountKind, BALANCE_LIMIT, Entry, EntryId, PostError, Reason, Transfer,
 };
 use crate::ports::{Deposit, PoolsStore};
-use crate::profile::Network;
+use crate::profile::{Network, Pool};
 
 /// Recounts before a credit is refused because the account might be full: the running one, and a new one.
 const RECOUNTS: u32 = 2;
@@ -89,6 +90,55 @@ impl From<ReferenceError> for CreditError {
             ReferenceError::Character(refused) => Self::Character(refused),
         }
     }
+}
+
+/// Why a partner could not use a credit.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UnusableCredit {
+    /// No pool trades the asset. What the pools trade.
+    #[error("no pool trades {0}, so it could not be used; expected {1}")]
+    Asset(Asset, String),
+    /// No pool of the asset has the network. What they have.
+    #[error("no pool of {0} has the network {net}; expected {2}", net = .1.as_str())]
+    Network(Asset, Network, String),
+}
+
+/// Checks that a pool trades what is credited, on the network of the receipt.
+///
+/// # Errors
+/// [`UnusableCredit`], with what the pools have.
+pub fn check_pools(pools: &[Pool], credit: &Credit) -> Result<(), UnusableCredit> {
+    let asset = credit.amount.asset();
+    let leg = |pool: &Pool| match asset.kind() {
+        AssetKind::Fiat => pool.id.fiat(),
+        AssetKind::Crypto => pool.id.crypto(),
+    };
+    if !pools.iter().any(|pool| leg(pool) == asset) {
+        let legs = pools.iter().map(|pool| leg(pool).code().to_owned());
+        return Err(UnusableCredit::Asset(asset, one_of(legs)));
+    }
+    let Some(network) = credit.network else {
+        return Ok(());
+    };
+    let of_asset = pools.iter().filter(|pool| leg(pool) == asset);
+    let networks: Vec<Network> = of_asset
+        .flat_map(|pool| pool.networks.iter().copied())
+        .collect();
+    if networks.contains(&network) {
+        return Ok(());
+    }
+    let names = networks.iter().map(|network| network.as_str().to_owned());
+    Err(UnusableCredit::Network(asset, network, one_of(names)))
+}
+
+/// Lists what a flag accepts.
+fn one_of(names: impl Iterator<Item = String>) -> String {
+    let names: BTreeSet<String> = names.collect();
+    if names.is_empty() {
+        return "a pool first: `penstock apply` creates pools".to_owned();
+    }
+    let names: Vec<String> = names.into_iter().collect();
+    format!("one of {}", names.join(", "))
 }
 
 /// The outcome of one transaction.

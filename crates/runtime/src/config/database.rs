@@ -1,9 +1,10 @@
 //! The database setting: a file, or a database on a server.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use store_postgres::{PostgresStore, UnreadUrl};
+use kernel::Mode;
+use store_postgres::{Location, PostgresStore, UnreadUrl};
 
 use super::path::{check_no_host, check_path, check_visible};
 use super::value::{InvalidSetting, without_credentials};
@@ -17,30 +18,90 @@ pub enum Database {
 }
 
 impl fmt::Display for Database {
-    /// The URL, without credentials.
+    /// Where the database is, as a URL without credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Sqlite(file) => write!(f, "sqlite://{}", file.display()),
-            Self::Postgres(url) => write!(f, "{url:?}"),
+            Self::Sqlite(file) => write!(f, "sqlite://{}", absolute(file).display()),
+            Self::Postgres(url) => write!(f, "{}", url.location),
         }
     }
 }
 
+impl Database {
+    /// Logs at the start of a service where the database is.
+    pub(crate) fn log(&self, mode: Mode) {
+        match self {
+            Self::Sqlite(file) => tracing::info!(
+                %mode,
+                database.kind = "sqlite",
+                database.name = %absolute(file).display(),
+                "Opened the database"
+            ),
+            Self::Postgres(url) => {
+                let servers = url.location.servers.iter();
+                let (hosts, ports): (Vec<&str>, Vec<String>) = servers
+                    .map(|(host, port)| (host.as_str(), port.to_string()))
+                    .unzip();
+                tracing::info!(
+                    %mode,
+                    database.kind = "postgres",
+                    database.host = hosts.join(","),
+                    database.port = ports.join(","),
+                    database.name = url.location.database,
+                    "Opened the database"
+                );
+            }
+        }
+    }
+
+    /// The same database, with the file that a symbolic link names. The key and the log are beside that file.
+    #[must_use]
+    pub(crate) fn behind_links(self) -> Self {
+        match self {
+            Self::Sqlite(file) => Self::Sqlite(behind_links(file)),
+            Self::Postgres(url) => Self::Postgres(url),
+        }
+    }
+}
+
+/// Links that are followed before a file counts as one that links to itself.
+const MAX_LINKS: u32 = 40;
+
+fn behind_links(mut file: PathBuf) -> PathBuf {
+    for _ in 0..MAX_LINKS {
+        match std::fs::read_link(&file) {
+            Ok(target) => file = file.with_file_name("").join(target),
+            // The file is no link, or does not exist. Opening it reports any other error.
+            Err(_) => break,
+        }
+    }
+    file
+}
+
+/// The path from the root, so that a reader need not know the working directory.
+fn absolute(file: &Path) -> PathBuf {
+    // Without a working directory the path is shown as the operator wrote it.
+    std::path::absolute(file).unwrap_or_else(|_| file.to_owned())
+}
+
 /// The URL of a database on a server, unchanged. It may contain a password.
 #[derive(Clone, PartialEq, Eq)]
-pub struct ServerUrl(String);
+pub struct ServerUrl {
+    url: String,
+    location: Location,
+}
 
 impl ServerUrl {
     /// The complete URL.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.url
     }
 }
 
 impl fmt::Debug for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&without_credentials(&self.0))
+        f.write_str(&without_credentials(&self.url))
     }
 }
 
@@ -143,11 +204,12 @@ fn server(text: &str) -> Result<ServerUrl, InvalidSetting> {
             InvalidSetting::Form
         });
     }
-    PostgresStore::check_url(text).map_err(|unread| match unread {
+    let location = PostgresStore::locate(text).map_err(|unread| match unread {
         UnreadUrl::Form => InvalidSetting::Form,
         named => InvalidSetting::Because(named.expected().to_owned()),
     })?;
-    Ok(ServerUrl(text.to_owned()))
+    let url = text.to_owned();
+    Ok(ServerUrl { url, location })
 }
 
 #[cfg(test)]

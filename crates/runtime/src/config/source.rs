@@ -97,6 +97,11 @@ impl RawSettings {
         self.mode
     }
 
+    /// Whether the operator set a value.
+    pub(super) fn is_set(&self, setting: &dyn AnySetting) -> bool {
+        self.texts.contains_key(setting.about().name)
+    }
+
     /// The effective text of a setting; `None` if the setting is unset.
     pub(super) fn text(&self, setting: &dyn AnySetting) -> Option<&str> {
         if let Some((text, _)) = self.texts.get(setting.about().name) {
@@ -226,7 +231,10 @@ impl Collected {
             let Some((text, origin)) = self.texts.get(setting.about().name) else {
                 continue;
             };
-            if let Err(unread) = check_controls(*setting, text).and_then(|()| setting.check(text)) {
+            let checked = check_controls(*setting, text)
+                .and_then(|()| check_quotes(*setting, text))
+                .and_then(|()| setting.check(text));
+            if let Err(unread) = checked {
                 self.faults.push(ConfigError::new(
                     label(*setting, Some(origin)),
                     explain(*setting, unread, text),
@@ -257,6 +265,19 @@ fn check_controls(setting: &dyn AnySetting, text: &str) -> Result<(), InvalidSet
             setting.about().expected
         ))),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses quotes around a value, which a shell removes and some readers of files of variables keep.
+fn check_quotes(setting: &dyn AnySetting, text: &str) -> Result<(), InvalidSetting> {
+    let is_quoted =
+        |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
+    match ['"', '\''].into_iter().find(|quote| is_quoted(*quote)) {
+        None => Ok(()),
+        Some(quote) => Err(InvalidSetting::Because(format!(
+            "expected {}, without the {quote} at both ends",
+            setting.about().expected
+        ))),
     }
 }
 
@@ -309,11 +330,22 @@ fn explain(setting: &dyn AnySetting, unread: InvalidSetting, text: &str) -> Stri
     }
 }
 
-/// The known name that is most similar to an unknown name.
+/// The known setting that is most similar to an unknown name.
 fn nearest(name: &str) -> Option<&'static str> {
+    nearest_of(
+        name,
+        setting::ALL.iter().map(|setting| setting.about().name),
+    )
+}
+
+/// The known name that is most similar to an unknown name.
+pub(crate) fn nearest_of(
+    name: &str,
+    known: impl IntoIterator<Item = &'static str>,
+) -> Option<&'static str> {
     let likeness = |known: &str| strsim::jaro_winkler(name, known);
-    let names = setting::ALL.iter().map(|setting| setting.about().name);
-    names
+    known
+        .into_iter()
         .map(|known| (likeness(known), known))
         .filter(|(alike, _)| *alike >= SUGGESTION_SIMILARITY)
         .max_by(|one, other| one.0.total_cmp(&other.0))

@@ -141,7 +141,10 @@ async fn broken_key_file_is_reported_before_database_is_created() {
 #[tokio::test]
 async fn open_of_existing_database_creates_none() {
     let folder = tempfile::tempdir().unwrap();
-    let existing = || OpenedBase::open_existing(config(folder.path(), &[]), Ports::of_machine());
+    let existing = || {
+        let config = config(folder.path(), &[]);
+        OpenedBase::open_existing(config, Ports::of_machine(), Access::Read)
+    };
     let line = refusal(existing().await);
     assert!(line.contains("there is no file at"), "{line}");
     assert!(!folder.path().join("data").exists());

@@ -1,6 +1,6 @@
 //! The commands and the exit of a service program.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -76,8 +76,11 @@ enum Failure {
 #[must_use]
 pub fn run(program: &Program) -> ExitCode {
     let named = Arguments::command().name(program.name).about(program.about);
-    let arguments = Arguments::from_arg_matches(&named.get_matches());
-    let arguments = arguments.unwrap_or_else(|error| error.exit());
+    let parsed = named.try_get_matches();
+    let arguments = match parsed.and_then(|found| Arguments::from_arg_matches(&found)) {
+        Ok(arguments) => arguments,
+        Err(unread) => return print_unread(&unread),
+    };
     let command = arguments.command.unwrap_or(Command::Serve);
     let serves = matches!(command, Command::Serve);
     let ended = match command {
@@ -106,18 +109,48 @@ pub fn run(program: &Program) -> ExitCode {
     code
 }
 
+/// Prints help or the version on stdout, or an error of the arguments on stderr.
+fn print_unread(unread: &clap::Error) -> ExitCode {
+    match unread.print() {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            say_error(&not_written(&error));
+            ExitCode::FAILURE
+        }
+        _ if unread.use_stderr() => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// The errors of the settings that only serving requires, and of what the libraries read.
+fn check(program: &Program, config: &Config) -> Result<(), Failure> {
+    let checks = [
+        config.check_serving(),
+        (program.check)(config),
+        crate::surroundings::check(),
+    ];
+    let faults: Vec<ConfigError> = checks
+        .into_iter()
+        .filter_map(Result::err)
+        .flatten()
+        .collect();
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Config(faults))
+    }
+}
+
 fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(), Failure> {
+    let config = &loaded.config;
     if let Command::Config = command {
-        say(&loaded.effective);
+        say(&loaded.effective)?;
         let warnings = loaded.warnings.iter().chain(&loaded.serving_warnings);
         warnings.for_each(|line| say_error(line));
-        return (program.check)(&loaded.config)
-            .and_then(|()| crate::check_files(&loaded.config))
-            .map_err(Failure::Config);
+        check(program, config)?;
+        return crate::check_files(config).map_err(Failure::Config);
     }
-    let config = &loaded.config;
     if let Command::Serve = command {
-        (program.check)(config).map_err(Failure::Config)?;
+        check(program, config)?;
     }
     let telemetry = crate::telemetry::start(config.log_format, config.traces.as_ref())
         .map_err(|error| Failure::Config(vec![error]))?;
@@ -172,14 +205,18 @@ async fn serve_on(program: &Program, runtime: &Runtime) -> Result<(), Failure> {
     for (what, address) in listening.beside() {
         lines += &format!("{name} {what} on http://{address}\n");
     }
-    print_within_timeout(move || say(&lines));
+    print_within_timeout(move || {
+        // The service serves without a reader of this line.
+        if let Err(Failure::Other(why)) = say(&lines) {
+            tracing::warn!("{why}");
+        }
+    });
     listening.run().await.map_err(|error| failed(&error))
 }
 
 async fn migrate(config: Config) -> Result<(), Failure> {
     let migrated = crate::store::migrate(&config).await?;
-    say(&format!("{migrated}\n"));
-    Ok(())
+    say(&format!("{migrated}\n"))
 }
 
 /// The document of a name, or the contract without a name.
@@ -195,8 +232,7 @@ fn openapi(program: &Program, name: Option<&str>) -> Result<(), Failure> {
         )));
     };
     let yaml = to_yaml(&document.api).map_err(|error| failed(error.into()))?;
-    say(&yaml);
-    Ok(())
+    say(&yaml)
 }
 
 impl From<OpenError> for Failure {
@@ -221,14 +257,23 @@ fn print_within_timeout(print: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// Prints a line. A closed pipe is not an error.
-fn say(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// Prints a text on stdout. A closed pipe is not an error.
+fn say(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Other(not_written(&error)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn not_written(error: &io::Error) -> String {
+    format!("cannot write to stdout ({error})")
 }
 
 fn say_error(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 #[cfg(test)]

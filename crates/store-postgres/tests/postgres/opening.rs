@@ -37,12 +37,14 @@ async fn open_names_migrate_command_when_schema_is_missing() {
     // Two concurrent migrations and a third one create the schema once.
     let url = database.owning();
     let (one, two) = tokio::join!(
-        PostgresStore::migrate(&url, LONG_TIMEOUTS),
-        PostgresStore::migrate(&url, LONG_TIMEOUTS)
+        PostgresStore::migrate(&url, LONG_TIMEOUTS, None),
+        PostgresStore::migrate(&url, LONG_TIMEOUTS, None)
     );
     one.unwrap();
     two.unwrap();
-    PostgresStore::migrate(&url, LONG_TIMEOUTS).await.unwrap();
+    PostgresStore::migrate(&url, LONG_TIMEOUTS, None)
+        .await
+        .unwrap();
     let store = PostgresStore::open(&url, options(WINDOW, None))
         .await
         .unwrap();
@@ -74,7 +76,7 @@ async fn open_distinguishes_older_and_newer_schemas() {
     assert!(message.contains("pools-service migrate"), "{message}");
     let newer = "UPDATE _sqlx_migrations SET version = 9000";
     run(&mut owner, newer).await;
-    let refused = PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS).await;
+    let refused = PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS, None).await;
     assert!(
         matches!(refused, Err(StoreError::Unexpected(_))),
         "{refused:?}"
@@ -99,7 +101,7 @@ async fn migration_does_not_wait_for_long_reader() {
     let url = database.owning();
     let migrating = tokio::time::timeout(
         MIGRATION_DEADLINE,
-        PostgresStore::migrate(&url, LONG_TIMEOUTS),
+        PostgresStore::migrate(&url, LONG_TIMEOUTS, None),
     );
     let refused = migrating.await.unwrap().unwrap_err();
     let StoreError::Unavailable(error) = refused else {
@@ -107,7 +109,9 @@ async fn migration_does_not_wait_for_long_reader() {
     };
     assert!(error.to_string().contains("version 11"), "{error}");
     reader.close().await.unwrap();
-    PostgresStore::migrate(&url, LONG_TIMEOUTS).await.unwrap();
+    PostgresStore::migrate(&url, LONG_TIMEOUTS, None)
+        .await
+        .unwrap();
     owner.close().await.unwrap();
 }
 
@@ -138,7 +142,7 @@ async fn schema_one_additive_migration_ahead_is_served_and_any_other_refused() {
     soon_ready(&store).await;
     let again = PostgresStore::open(&url, options(WINDOW, None)).await;
     soon_ready(&again.unwrap()).await;
-    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS, None)
         .await
         .unwrap();
     for next in [
@@ -172,7 +176,7 @@ async fn migration_keeps_sessions_that_were_paid_more_than_once() {
     before.run_direct(None, &mut owner, false).await.unwrap();
     let rows = upgrades::sessions_paid_more_than_once();
     database.damage(&rows).await;
-    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS, None)
         .await
         .unwrap();
     let wrong = AssertSqlSafe(with_ids(&upgrades::wrong_predates_rule()));
@@ -237,7 +241,7 @@ async fn migration_raises_contingent_credits_to_balance_and_possible_returns() {
         trades.collect::<String>()
     );
     database.damage(&rows).await;
-    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS, None)
         .await
         .unwrap();
     let totals: Vec<(String, i64)> =
@@ -288,7 +292,7 @@ async fn shared_deposits_outlive_the_migration_and_are_named() {
         profile("d", "D", "{}"),
     ];
     run(&mut conn, &profiles.concat()).await;
-    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS)
+    PostgresStore::migrate(&database.owning(), LONG_TIMEOUTS, None)
         .await
         .unwrap();
     let store = PostgresStore::open(&database.owning(), options(WINDOW, None)).await;

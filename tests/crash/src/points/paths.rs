@@ -160,8 +160,8 @@ const STEPS: [(Reach, &[&str]); 10] = [
 /// Delays a step by 25 ms.
 pub(super) const DELAY: &str = "wait 25";
 
-/// The first commit of a start that finds its schema.
-pub(super) const START_COMMIT: &str = "master_key_check.commit";
+/// The first commit of the first start that finds its schema.
+pub(super) const START_COMMIT: &str = "installation_begin.commit";
 
 pub(super) fn reach_of(step: &str) -> Reach {
     let found = STEPS.iter().find(|(_, steps)| steps.contains(&step));

@@ -1,6 +1,6 @@
 //! Sealed values of every column are paged, and replaced only if unchanged.
 
-use kernel::Cas;
+use kernel::{Cas, Mode};
 use partner_core::Tenant;
 use partner_core::key::{KeyKind, NewKey};
 use partner_core::ports::{MasterKeyState, MasterKeyStore, ResealedValue, SealedValue};
@@ -106,7 +106,8 @@ pub async fn sealed_values_are_paged_and_replaced_if_unchanged(world: World<impl
 pub async fn older_keys_are_retired_only_by_creator_of_current_key(world: World<impl GateFixture>) {
     let ports = world.ports();
     let [first, second, third] = ["01", "02", "03"].map(|pair| pair.repeat(8));
-    ports.provision.master_key_check(&first).await.unwrap();
+    let begun = ports.provision.installation_begin(Mode::Test, &first);
+    begun.await.unwrap();
     let store = &*ports.master_keys;
     let [first, second, third] =
         [first, second, third].map(|text| Fingerprint::parse(&text).unwrap());

@@ -412,14 +412,22 @@ pub async fn dropped_provisioning_writes_nothing(world: World<impl Fixture>) {
     assert_eq!(world.version().await, before);
 }
 
-pub async fn first_master_key_is_kept(world: World<impl Fixture>) {
+// rule: base.installation-mode
+pub async fn first_mode_and_first_master_key_are_kept(world: World<impl Fixture>) {
     let provision = &world.ports().provision;
     assert_eq!(provision.master_key_fingerprint().await.unwrap(), None);
-    let check = |fingerprint| provision.master_key_check(fingerprint);
-    assert_eq!(check("0123456789abcdef").await.unwrap(), "0123456789abcdef");
-    assert_eq!(check("fedcba9876543210").await.unwrap(), "0123456789abcdef");
-    let stored = provision.master_key_fingerprint().await.unwrap();
-    assert_eq!(stored.as_deref(), Some("0123456789abcdef"));
+    assert_eq!(provision.installation_mode().await.unwrap(), None);
+    for (mode, fingerprint) in [
+        (Mode::Live, "0123456789abcdef"),
+        (Mode::Test, "fedcba9876543210"),
+    ] {
+        let begun = provision.installation_begin(mode, fingerprint);
+        begun.await.unwrap();
+        let stored = provision.master_key_fingerprint().await.unwrap();
+        assert_eq!(stored.as_deref(), Some("0123456789abcdef"));
+        let stored = provision.installation_mode().await.unwrap();
+        assert_eq!(stored, Some(Mode::Live));
+    }
 }
 
 pub async fn open_store_is_ready(mut world: World<impl Fixture>) {
