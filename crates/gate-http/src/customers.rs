@@ -12,7 +12,7 @@ use gate_core::limits::Group;
 use gate_core::usecases::customers::CustomerSearch;
 use http_kit::{
     ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
-    ResponseBuilder,
+    ResponseBuilder, log_id,
 };
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
@@ -172,6 +172,7 @@ pub(crate) async fn create_customer(
     let customers = &app.customers;
     let reply = customers
         .create(who.tenant(), key, &request.into(), &|customer| {
+            log_id(customer.id);
             response.json(StatusCode::CREATED, &record(who.tenant(), customer))
         })
         .await;

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use axum::http::header::{ORIGIN, REFERER};
 use gate_core::embed::Scopes;
 use gate_core::usecases::bootstrap_embed::{BootstrapRequest, Embed, PageHeaders};
-use http_kit::{ApiError, OptionalJson};
+use http_kit::{ApiError, OptionalJson, log_id};
 use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -128,6 +128,9 @@ pub(crate) async fn create_embed_token(
     };
     let embed = app.bootstrapping.bootstrap(who.access(), ask).await;
     let embed = embed.map_err(errors::bootstrap_error)?;
+    if let Some(session) = &embed.session {
+        log_id(session.id);
+    }
     Ok(Json(record(who.tenant(), embed)))
 }
 

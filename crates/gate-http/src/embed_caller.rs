@@ -11,7 +11,7 @@ use gate_core::embed::{Claims, Scope};
 use gate_core::profile::GateProfile;
 use gate_core::session::SessionId;
 use gate_core::token::TokenKey;
-use http_kit::{ApiError, OperationOf, PresentedToken, ReadToken};
+use http_kit::{ApiError, OperationOf, PresentedToken, ReadToken, log_id};
 use kernel::Mode;
 use partner_core::Tenant;
 
@@ -126,6 +126,9 @@ impl<S: Send + Sync> FromRequestParts<S> for EmbedCaller {
         let proof = Embedded::from_request_parts(parts, state).await?;
         let claims = parts.extensions.get::<Claims>().cloned();
         let claims = claims.ok_or_else(|| ApiError::internal("a token without claims"))?;
+        if let Some(session) = claims.session {
+            log_id(session);
+        }
         Ok(Self { proof, claims })
     }
 }

@@ -12,6 +12,7 @@ use gate_core::usecases::pay_session::PaymentRequest;
 use gate_core::usecases::quote_session::{OrderedConversion, SessionOrder};
 use http_kit::{
     ApiError, ErrorCode, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+    log_id,
 };
 use kernel::rates::Side;
 use serde::de::IgnoredAny;
@@ -25,6 +26,7 @@ use crate::edge::ProvenCountry;
 use crate::embed_caller::{Pay, SessionCaller};
 use crate::errors;
 use crate::operation::{Admission, Operation};
+use crate::rails::log_payment;
 use crate::signed_quotes::{self, SignedQuoteRecord};
 use crate::wire::{FeesRecord, instant};
 use crate::words;
@@ -190,6 +192,7 @@ pub(crate) async fn create_embed_quote(
     };
     let quote = app.quoting.quote(who.access(), who.session(), &order).await;
     let quote = quote.map_err(errors::quote_session_error)?;
+    log_id(quote.id);
     let record = signed_quotes::record(&quote, quote.created_at);
     Ok((StatusCode::CREATED, Json(record)))
 }
@@ -237,6 +240,7 @@ pub(crate) async fn create_embed_payment(
     Body(request): Body<CreateEmbedPaymentRequest>,
 ) -> Result<IdempotentReply, ApiError> {
     let key = key.required()?;
+    log_id(&request.quote_id);
     let asked = PaymentRequest {
         quote: request.quote_id,
         wallet_address: request.wallet_address,
@@ -247,6 +251,8 @@ pub(crate) async fn create_embed_payment(
     let paying = &app.paying;
     let reply = paying
         .pay(who.access(), who.session(), key, &asked, &|record| {
+            log_id(record.payment_id());
+            log_payment(record);
             response.json(StatusCode::CREATED, &PaymentRecord::of(record))
         })
         .await;
@@ -279,6 +285,7 @@ pub(crate) async fn cancel_embed_payment(
     let id = id.parse("payment", PaymentId::parse)?;
     let record = app.cancelling.cancel(who.tenant(), who.session(), id).await;
     let record = record.map_err(errors::cancel_error)?;
+    log_payment(&record);
     Ok(Json(PaymentRecord::of(&record)))
 }
 

@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use gate_core::rail::RailId;
 use gate_core::usecases::wake_rail::WakeRail;
-use http_kit::{ApiError, parse_json, read_body, refuse_encoded};
+use http_kit::{ApiError, log_id, parse_json, read_body, refuse_encoded};
 use kernel::{Clock, Mode};
 use partner_core::webhooks::notification::NotificationSecret;
 use serde::Deserialize;
@@ -74,6 +74,7 @@ async fn notify(
             "`id`: expected the id of a payment, as the rail was called with it.",
         )
     })?;
+    log_id(id);
     let waking = notified.waking.wake(notified.mode, id);
     waking.await.map_err(errors::gate_error)?;
     Ok(StatusCode::ACCEPTED)

@@ -9,6 +9,7 @@ use gate_core::rail::{RailId, RailKind, RailRecord};
 use gate_core::usecases::redeem_quote::Redemption;
 use http_kit::{
     ApiError, ErrorCode, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+    log_id,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -198,10 +199,13 @@ pub(crate) async fn create_pay_in(
     response: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
 ) -> Result<IdempotentReply, ApiError> {
+    log_id(&request.quote_id);
+    log_id(&request.session_id);
     let redeeming = &app.redeeming;
     let redemption = request.of(RailKind::PayIn);
     let reply = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
+            log_payment(record);
             response.json(StatusCode::CREATED, &PayInRecord::of(record))
         })
         .await;
@@ -231,10 +235,13 @@ pub(crate) async fn create_pay_out(
     response: ResponseBuilder,
     Body(request): Body<RedeemRequest>,
 ) -> Result<IdempotentReply, ApiError> {
+    log_id(&request.quote_id);
+    log_id(&request.session_id);
     let redeeming = &app.redeeming;
     let redemption = request.of(RailKind::PayOut);
     let reply = redeeming
         .redeem(who.access(), key.required()?, &redemption, &|record| {
+            log_payment(record);
             response.json(StatusCode::CREATED, &PayOutRecord::of(record))
         })
         .await;
@@ -285,6 +292,12 @@ pub(crate) async fn retrieve_pay_out(
     let found = app.reading.rail(who.tenant(), id).await?;
     let found = found.ok_or_else(|| ApiError::not_found("pay-out"))?;
     Ok(Json(PayOutRecord::of(&found)))
+}
+
+/// Adds a payment to the log line of its request.
+pub(crate) fn log_payment(record: &RailRecord) {
+    log_id(record.id);
+    log_id(record.refid);
 }
 
 impl RedeemRequest {

@@ -10,7 +10,7 @@ use gate_core::session::{Session, SessionId, SessionStatus};
 use gate_core::usecases::act_on_session::ActionRequest;
 use http_kit::{
     ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
-    ResponseBuilder,
+    ResponseBuilder, log_id,
 };
 use partner_core::Tenant;
 use partner_core::origin::Origin;
@@ -178,6 +178,7 @@ pub(crate) async fn create_session(
     let creating = &app.creating;
     let reply = creating
         .create(who.access(), key, &request.into(), &|created| {
+            log_id(created.session.id);
             let secret = created.client_secret.expose_secret().to_owned();
             let key = created.publishable_key.as_deref();
             let widget = app.bootstrapping.widget.as_ref();

@@ -7,7 +7,7 @@ use gate_core::order::OrderDraft;
 use gate_core::signed_quote::{SignedQuote, SignedQuoteId};
 use gate_core::usecases::lock_quote::LockDraft;
 use http_kit::{
-    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
+    ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder, log_id,
 };
 use kernel::{Seen, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -149,6 +149,7 @@ pub(crate) async fn lock_quote(
     let locking = &app.locking;
     let reply = locking
         .lock(who.access(), key, &request.into(), &|quote| {
+            log_id(quote.id);
             response.json(StatusCode::CREATED, &record(quote, quote.created_at))
         })
         .await;

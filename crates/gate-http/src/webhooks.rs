@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use gate_core::limits::Group;
-use http_kit::{ApiError, PathId, Query};
+use http_kit::{ApiError, PathId, Query, log_id};
 use partner_core::events::DeliveryId;
 use partner_core::ports::{DeliveryFilter, DeliveryView};
 use partner_core::webhooks::delivery::DeliveryState;
@@ -144,7 +144,9 @@ pub(crate) async fn send_test(
     State(app): State<App>,
 ) -> Result<Json<DeliveryRecord>, ApiError> {
     let sent = app.test_sending.send(who.tenant()).await;
-    Ok(Json(record(sent.map_err(errors::test_send_error)?)))
+    let sent = record(sent.map_err(errors::test_send_error)?);
+    log_id(&sent.id);
+    Ok(Json(sent))
 }
 
 /// Reads `skip`. The error of a larger number says how to reach older deliveries.

@@ -24,6 +24,7 @@ use tracing::{Instrument, Span};
 use crate::class::Caller;
 use crate::codes;
 use crate::error::ApiError;
+use crate::logged_ids::{self, LoggedIds};
 use crate::service_info::ServiceInfo;
 
 /// The header with the request id, on every response.
@@ -69,10 +70,12 @@ async fn answer(State(site): State<ServiceInfo>, mut request: Request, next: Nex
     let span =
         tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
     let trace = seen.trace.clone();
+    let ids = answers_are_logged().then(|| LoggedIds::of_path(request.uri().path()));
     let answering = async move {
         let response = caught(next.run(request)).await;
         seen.finish(response, &site)
     };
+    let answering = logged_ids::collect(ids, answering);
     answering.instrument(trace).instrument(span).await
 }
 
@@ -143,7 +146,7 @@ impl Seen {
     }
 
     /// Logs the request. The query string is never logged, and of the headers only the client's
-    /// validated request id.
+    /// validated request id. Of the path and the body, only well-formed ids are logged.
     fn log(&self, response: &Response, error: Option<&ApiError>) {
         let code = error.map(ApiError::code);
         if let Some(error) = error.filter(|error| error.is_fault()) {
@@ -157,10 +160,19 @@ impl Seen {
             return;
         }
         let caller = response.extensions().get::<Caller>();
+        let ids = logged_ids::take();
         tracing::info!(
             client_request_id = self.client_id.as_ref().and_then(loggable),
             partner.id = caller.map(|caller| caller.tenant.partner.as_str()),
             key.id = caller.map(|caller| tracing::field::display(caller.key)),
+            session.id = ids.session.as_deref(),
+            quote.id = ids.quote.as_deref(),
+            trade.id = ids.trade.as_deref(),
+            payment.id = ids.payment.as_deref(),
+            rail.id = ids.rail.as_deref(),
+            transaction.refid = ids.transaction.as_deref(),
+            customer.id = ids.customer.as_deref(),
+            delivery.id = ids.delivery.as_deref(),
             http.method = http::method(Some(self.method.as_str())),
             http.route = self.route.as_ref().map(MatchedPath::as_str),
             http.status = response.status().as_u16(),

@@ -156,6 +156,14 @@ fn new_ulid(at: Timestamp, entropy: &dyn Entropy) -> Ulid {
     Ulid::from_parts(at.millis().unsigned_abs(), u128::from_be_bytes(random))
 }
 
+/// The prefix and mode of a text in the form of an id of any kind, such as `pq_test`. `None` for a text that does not end in an
+/// underscore and a canonical ULID.
+#[must_use]
+pub fn before_ulid(text: &str) -> Option<&str> {
+    let (before, ulid) = text.rsplit_once('_')?;
+    parse_ulid(ulid).map(|_| before)
+}
+
 /// Parses a ULID in canonical form: 26 characters, upper case, no overflow.
 fn parse_ulid(text: &str) -> Option<Ulid> {
     let ulid = Ulid::from_string(text).ok()?;
@@ -209,6 +217,25 @@ mod tests {
             "pq_test_01HF7YAT00408104G2081040é",
         ] {
             assert!(Id::<Quote>::parse(bad).is_none(), "{bad}");
+        }
+    }
+
+    // rule: id.shape
+    #[test]
+    fn text_before_canonical_ulid_is_found() {
+        for (text, before) in [
+            ("pq_test_01HF7YAT00408104G208104081", Some("pq_test")),
+            ("test_tx_01HF7YAT00408104G208104081", Some("test_tx")),
+            ("_01HF7YAT00408104G208104081", Some("")),
+            ("01HF7YAT00408104G208104081", None),
+            ("pq_test_01hf7yat00408104g208104081", None),
+            ("pq_test_81HF7YAT00408104G208104081", None),
+            ("pq_test_01HF7YAT00408104G2081040812", None),
+            ("pq_test_01HF7YAT00408104G2081040é", None),
+            ("pq_test_", None),
+            ("", None),
+        ] {
+            assert_eq!(before_ulid(text), before, "{text}");
         }
     }
 

@@ -20,7 +20,7 @@ pub use amount::{Amount, AmountError, UNITS_SCALE};
 pub use asset::{Asset, AssetKind};
 pub use clock::{Clock, Entropy};
 pub use error::{Cas, NoWrites, NoWritesReason, Readable, Seen, StoreError, StoreResult, causes};
-pub use id::{Id, IdKind, RequestId};
+pub use id::{Id, IdKind, RequestId, before_ulid};
 pub use mode::Mode;
 pub use rate::{Fraction, Mid, Rate};
 pub use time::{Bound, Timestamp, TimestampError};

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{ApiError, Class, JsonWithUnknown as Body, PathId};
+use http_kit::{ApiError, Class, JsonWithUnknown as Body, PathId, log_id};
 use pools_core::profile::PoolTerms;
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, QuoteStatus};
 use pools_core::usecases::create_quote::{QuoteInput, QuoteKind, QuoteResult};
@@ -205,7 +205,11 @@ pub(crate) async fn create_quote(
     let quoting = &app.parts().quoting;
     let offer = quoting.quote(who.access(), &pool, &request.into()).await;
     let offer = offer.map_err(|error| errors::quote_error(error, &unknown));
-    Ok(Json(measured::quote(offer)?.into()))
+    let offer = measured::quote(offer)?;
+    if let QuoteResult::Firm(quote, _) = &offer {
+        log_id(quote.id);
+    }
+    Ok(Json(offer.into()))
 }
 
 pub(crate) const GET_QUOTE: Operation = Operation {

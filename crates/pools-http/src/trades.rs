@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
-use http_kit::{ApiError, Class, IdempotencyHeader, Json as Body, PathId, Query, RawJson};
+use http_kit::{ApiError, Class, IdempotencyHeader, Json as Body, PathId, Query, RawJson, log_id};
 use kernel::Bound;
 use partner_core::stored_response::RenderError;
 use pools_core::batch::TransactOutcome;
@@ -245,6 +245,7 @@ pub(crate) async fn transact(
     let quote = body.quote().ok_or_else(|| {
         ApiError::invalid_request("`quoteId` must be a quote id as returned by a firm quote.")
     })?;
+    log_id(quote);
     let request = Transact {
         pool: pool.id,
         quote,
@@ -253,7 +254,9 @@ pub(crate) async fn transact(
     let transacting = &app.parts().transacting;
     let outcome = transacting.transact(who.access(), request).await;
     let outcome = outcome.map_err(errors::transact_error);
-    Ok(Json(acknowledge(&measured::transact(outcome)?)))
+    let acknowledged = acknowledge(&measured::transact(outcome)?);
+    log_id(&acknowledged.transact_id);
+    Ok(Json(acknowledged))
 }
 
 pub(crate) const GET_TRANSACTION_BY_QUOTE: Operation = Operation {
@@ -277,6 +280,7 @@ pub(crate) async fn get_transaction_by_quote(
     let id = id.parse("trade", QuoteId::parse)?;
     let polled = app.parts().polling.poll(who.tenant(), id).await;
     let trade = polled.map_err(errors::poll_error)?;
+    log_id(trade.id);
     let settlement = trade.state.settlement();
     Ok(Json(StatusView {
         transact_id: trade.id.to_string(),

@@ -7,6 +7,7 @@
 mod schedule;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -122,10 +123,21 @@ pub async fn sweep_sessions(
     task.run(due, advance, &stop).await;
 }
 
-/// Logs the failure of a read, or of a call about an object of a partner.
-fn log_failure(message: &str, who: Option<&Tenant>, error: &GateError) {
+/// Logs the failure of a read, or of a call about an object of a partner. The object is a rail record or a session.
+fn log_failure(
+    message: &str,
+    who: Option<&Tenant>,
+    id: Option<&dyn fmt::Display>,
+    error: &GateError,
+) {
+    let (rail, session) = match message {
+        RAIL_FAILED => (id, None),
+        _ => (None, id),
+    };
     tracing::warn!(
         partner.id = who.map(|who| who.partner.as_str()),
+        rail.id = rail.map(tracing::field::display),
+        session.id = session.map(tracing::field::display),
         error.chain = causes(error),
         "{message}"
     );
@@ -153,7 +165,7 @@ struct Task<I> {
     logged: LoggedErrors,
 }
 
-impl<I: Copy + Ord + Send + 'static> Task<I> {
+impl<I: Copy + Ord + fmt::Display + Send + 'static> Task<I> {
     fn new(
         failed: &'static str,
         interval: Duration,
@@ -249,7 +261,7 @@ impl<I: Copy + Ord + Send + 'static> Task<I> {
             }
             Err(error) => {
                 faults::of_store(&error);
-                log_failure(self.failed, None, &GateError::Store(error));
+                log_failure(self.failed, None, None, &GateError::Store(error));
                 self.schedule.forget_read();
             }
         }
@@ -275,7 +287,7 @@ impl<I: Copy + Ord + Send + 'static> Task<I> {
         if let Err(error) = result
             && is_news
         {
-            log_failure(self.failed, Some(&who), &error);
+            log_failure(self.failed, Some(&who), Some(&id), &error);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What is logged about a request, and what is never logged.
 
 use acceptance::{
-    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, Logs, QueueFault, World,
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, Call, Logs, QueueFault, World, purchase,
 };
 use serde_json::json;
 
@@ -169,12 +169,7 @@ async fn every_request_has_one_line_with_its_outcome() {
             None,
         ),
     ] {
-        let answer = world.send(call).await;
-        let mut lines = logs.of(answer.header("x-request-id").unwrap());
-        lines.retain(|line| line.get("http.status").is_some());
-        let [line] = &lines[..] else {
-            panic!("{lines:?}")
-        };
+        let line = logs.line_of(&world.send(call).await);
         assert_eq!(
             (&line["http.status"], line["error.code"].as_str()),
             (&json!(status), code)
@@ -182,5 +177,47 @@ async fn every_request_has_one_line_with_its_outcome() {
         assert_eq!(line["partner.id"].as_str(), partner);
         assert!(!line.to_string().contains("secret"), "no query: {line}");
     }
+    world.finish().await;
+}
+
+// rule: logs.object-ids
+#[tokio::test]
+async fn line_of_request_names_its_quote_and_trade() {
+    let (logs, _caught) = Logs::catch();
+    let world = World::new().await;
+    world.operator().credit(ACME, "1000.00", "EUR").await;
+    let acme = world.acme();
+    let quoted = acme.ask("EUR-USDT", &purchase("EUR-USDT", "100.31")).await;
+    let quote = quoted["quoteId"].as_str().unwrap();
+    let executed = acme.transact("EUR-USDT", quote, "k").await;
+    let trade = executed["transactId"].as_str().unwrap();
+    let (of_quote, of_trade) = (("quote.id", quote), ("trade.id", trade));
+    for (answer, ids) in [
+        (&quoted, &[of_quote][..]),
+        (&executed, &[of_quote, of_trade]),
+        (
+            &acme.transact("EUR-USDT", quote, "k").await,
+            &[of_quote, of_trade],
+        ),
+        (&acme.poll(quote).await, &[of_quote, of_trade]),
+        (&acme.quote(quote).await, &[of_quote]),
+        (&acme.reject(quote).await, &[of_quote]),
+        (&acme.read(trade).await, &[of_trade]),
+        // The ids of a refused request are logged too.
+        (&world.rival().read(trade).await, &[of_trade]),
+        (
+            &world
+                .send(Call::get(&format!("/v1/pools/trades/{trade}")))
+                .await,
+            &[of_trade],
+        ),
+    ] {
+        logs.expect_ids(answer, ids);
+    }
+    for path in ["canary", &format!("{trade}x"), ACME_SECRET] {
+        let line = logs.line_of(&acme.read(path).await);
+        assert_eq!(line.get("trade.id"), None, "{line}");
+    }
+    world.notice(ACME, trade).await;
     world.finish().await;
 }

@@ -12,6 +12,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
+use crate::client::Answer;
+
 thread_local! {
     /// The destination of this thread's lines while a test captures them.
     static CAUGHT: RefCell<Option<Logs>> = const { RefCell::new(None) };
@@ -74,6 +76,26 @@ impl Logs {
         lines
             .filter(|line| line.to_string().contains(request))
             .collect()
+    }
+
+    /// The one line about a request and its response.
+    #[must_use]
+    #[track_caller]
+    pub fn line_of(&self, answer: &Answer) -> Value {
+        let request = answer.header("x-request-id").expect("a request id");
+        let mut lines = self.of(request);
+        lines.retain(|line| line.get("http.status").is_some());
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        lines.remove(0)
+    }
+
+    /// Checks that the line about a request has these fields with these ids.
+    #[track_caller]
+    pub fn expect_ids(&self, answer: &Answer, ids: &[(&str, &str)]) {
+        let line = self.line_of(answer);
+        for (field, id) in ids {
+            assert_eq!(line[*field].as_str(), Some(*id), "{field}: {line}");
+        }
     }
 }
 

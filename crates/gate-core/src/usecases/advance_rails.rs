@@ -245,7 +245,11 @@ pub(super) async fn end_record(
 fn log_settled_although_cancelled(record: &RailRecord, report: Option<&RailReport>) {
     if let (RailState::Cancelled { .. }, Some(RailReport::Settled { .. })) = (&record.state, report)
     {
-        tracing::error!(rail.id = %record.id, "The rail reports a settled payment that it had cancelled; settle it with the rail");
+        tracing::error!(
+            session.id = %record.session,
+            rail.id = %record.id,
+            "The rail reports a settled payment that it had cancelled; settle it with the rail"
+        );
     }
 }
 
@@ -254,7 +258,7 @@ fn step_of(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> 
     match record.advance(report?, now) {
         Ok(step) => step,
         Err(contradiction) => {
-            tracing::error!(rail.id = %record.id, "{contradiction}");
+            tracing::error!(session.id = %record.session, rail.id = %record.id, "{contradiction}");
             None
         }
     }

@@ -101,7 +101,11 @@ impl CancelPayment {
             return Ok(Ok(record));
         }
         let Ok(Some(step)) = record.advance(&RailReport::Cancelled, now) else {
-            tracing::error!(rail.id = %record.id, "The rail cancelled a payment that it had reported as over; settle it with the rail");
+            tracing::error!(
+                session.id = %record.session,
+                rail.id = %record.id,
+                "The rail cancelled a payment that it had reported as over; settle it with the rail"
+            );
             return Ok(Err(CancelError::TooLate));
         };
         let locked = LockedRecord {

@@ -465,7 +465,11 @@ pub(super) fn after_report(
         Ok(Some(step)) => rested.after(step),
         Ok(None) => rested,
         Err(contradiction) => {
-            tracing::error!(verification.id = %verification.id, "{contradiction}");
+            tracing::error!(
+                session.id = %verification.session,
+                verification.id = %verification.id,
+                "{contradiction}"
+            );
             verifier.contradicted(&contradiction);
             rested
         }

@@ -22,11 +22,11 @@ fn signed_at(at: Timestamp, body: &str) -> Call {
         .header("rail-signature", &signature)
 }
 
-fn signed(gate: &Gate, body: &str) -> Call {
+pub(super) fn signed(gate: &Gate, body: &str) -> Call {
     signed_at(gate.now(), body)
 }
 
-fn about(id: &str) -> String {
+pub(super) fn about(id: &str) -> String {
     json!({ "id": id }).to_string()
 }
 
