@@ -45,6 +45,7 @@ macro_rules! migrations {
             27 "deliveries by status additive" "0027_deliveries_by_status_additive.sql",
             28 "unique texts additive" "0028_unique_texts_additive.sql",
             29 "due of partner additive" "0029_due_of_partner_additive.sql",
+            31 "hastened deliveries additive" "0031_hastened_deliveries_additive.sql",
         )
     };
     (versions: $($version:literal $description:literal $file:literal,)+) => {
