@@ -21,6 +21,7 @@ pub(crate) struct Metrics {
     attempt_duration: Histograms<1>,
     lag: Histograms<1>,
     dead: Counters<1>,
+    hastened: Counters<1>,
     queue: Gauges<2>,
     oldest: Gauges<1>,
 }
@@ -48,6 +49,11 @@ impl Metrics {
             dead: book.counters(
                 "penstock_webhook_dead_letters_total",
                 "Deliveries given up after their last attempt",
+                ["service"],
+            ),
+            hastened: book.counters(
+                "penstock_webhook_hastened_total",
+                "Waiting deliveries made due because their endpoint accepts deliveries again",
                 ["service"],
             ),
             queue: book.gauges(
@@ -112,6 +118,7 @@ pub fn working(service: &'static str) {
         let outcomes = Outcome::ALL.map(|outcome| [service, outcome.as_str()]);
         metrics.attempts.begin(outcomes);
         metrics.dead.begin([[service]]);
+        metrics.hastened.begin([[service]]);
         metrics.lag.begin([[service]]);
         metrics.attempt_duration.begin([[service]]);
     });
@@ -145,6 +152,11 @@ pub fn delivered(service: &'static str, lag: Duration) {
 /// Counts a dead-lettered delivery.
 pub fn gave_up(service: &'static str) {
     record(|metrics| metrics.webhooks.dead.inc([service]));
+}
+
+/// Counts waiting deliveries that were made due.
+pub fn hastened(service: &'static str, count: u64) {
+    record(|metrics| metrics.webhooks.hastened.add([service], count));
 }
 
 /// The stats of the delivery queue.

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use kernel::{Amount, Asset, Cas, Mode, Seen, StoreResult, Timestamp};
 
 use crate::clock::ClockJump;
-use crate::events::{DeliveryId, Endpoint, NewEvent, Service};
+use crate::events::{DeliveryId, Endpoint, EndpointId, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
 use crate::sealing::{Sealed, Sealer};
@@ -203,6 +203,8 @@ pub struct ClaimedDelivery {
     pub id: DeliveryId,
     /// Number of concluded attempts.
     pub attempts: u32,
+    /// The scheduled instant of the attempt, if the delivery was hastened.
+    pub former: Option<Timestamp>,
     pub event: StoredEvent,
     /// The endpoint, with the secrets that currently sign, the newest first.
     pub endpoint: Arc<Endpoint>,
@@ -269,6 +271,16 @@ pub trait Deliveries: Send + Sync {
         &self,
         batch: &[ConcludedDelivery],
     ) -> StoreResult<Vec<Option<Cas>>>;
+
+    /// Applies [`crate::webhooks::delivery::DeliveryInput::Hasten`] to the waiting deliveries of an endpoint, at most `limit`, those that
+    /// are due first. Does nothing unless one of the endpoint's oldest open deliveries has failed and is older than
+    /// [`crate::webhooks::delivery::MIN_OUTAGE`]. Returns the number of hastened deliveries.
+    async fn deliveries_hasten(
+        &self,
+        who: &Tenant,
+        endpoint: EndpointId,
+        limit: u32,
+    ) -> StoreResult<u64>;
 
     /// The time until the next delivery of a service is due or the next lease expires, whichever is earlier, by the
     /// clock of the claims.

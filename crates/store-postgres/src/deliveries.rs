@@ -119,6 +119,7 @@ impl QueueTx for PgTx {
             .bind(column(steps, |step| step.change.status))
             .bind(column(steps, |step| i64::from(step.change.attempts)))
             .bind(column(steps, |step| step.change.due))
+            .bind(column(steps, |step| step.change.former))
             .bind(column(steps, |step| step.change.token))
             .bind(column(steps, |step| step.change.until))
             .bind(column(steps, |step| step.change.delivered))
@@ -195,7 +196,7 @@ fn place(row: &dyn Row) -> StoreResult<usize> {
 }
 
 const LAPSED: &str =
-    "SELECT partner_id, id, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
+    "SELECT partner_id, id, status, attempts, next_attempt_at, former_attempt_at, lease_token, lease_until, delivered_at
      FROM deliveries
      WHERE status = 'in_flight' AND mode = $1 AND lease_until <= $2 AND id <> ALL($4::uuid[])
      ORDER BY lease_until LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED";
@@ -211,7 +212,7 @@ pub(crate) const PICK: &str = "WITH taken AS MATERIALIZED (
          FROM unnest($2::text[], $3::uuid[], $4::bigint[]) WITH ORDINALITY AS j (partner_id, endpoint_id, take, number)
          CROSS JOIN LATERAL (
              SELECT d.partner_id, d.id, d.event_id, d.endpoint_id, d.position, d.status, d.attempts, d.next_attempt_at,
-                    d.lease_token, d.lease_until, d.delivered_at
+                    d.former_attempt_at, d.lease_token, d.lease_until, d.delivered_at
              FROM deliveries AS d
              WHERE d.status = 'pending' AND d.mode = $1 AND d.partner_id = j.partner_id
                AND d.endpoint_id = j.endpoint_id AND d.next_attempt_at <= $5 AND d.id <> ALL($6::uuid[])
@@ -228,8 +229,8 @@ pub(crate) const PICK: &str = "WITH taken AS MATERIALIZED (
          SELECT t.*, row_number() OVER (PARTITION BY t.number ORDER BY t.next_attempt_at, t.position) AS place
          FROM taken AS t
      )
-     SELECT p.partner_id, p.id, p.endpoint_id, p.status, p.attempts, p.next_attempt_at, p.lease_token, p.lease_until,
-            p.delivered_at, w.url, p.event_id, e.type, e.body, e.created_at AS event_created_at
+     SELECT p.partner_id, p.id, p.endpoint_id, p.status, p.attempts, p.next_attempt_at, p.former_attempt_at, p.lease_token,
+            p.lease_until, p.delivered_at, w.url, p.event_id, e.type, e.body, e.created_at AS event_created_at
      FROM placed AS p
      CROSS JOIN LATERAL (
          SELECT e.type, e.body, e.created_at FROM events AS e
@@ -253,8 +254,8 @@ pub(crate) const LIVE_SECRETS: &str =
      WHERE s.expires_at IS NULL OR s.expires_at > $4
      ORDER BY s.endpoint_id, s.place";
 
-pub(crate) const FIND: &str = "SELECT j.place, d.partner_id, d.id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
-            d.delivered_at
+pub(crate) const FIND: &str = "SELECT j.place, d.partner_id, d.id, d.status, d.attempts, d.next_attempt_at, d.former_attempt_at,
+            d.lease_token, d.lease_until, d.delivered_at
      FROM unnest($1::text[], $2::text[], $3::uuid[]) WITH ORDINALITY AS j (mode, partner_id, id, place)
      JOIN deliveries AS d ON d.mode = j.mode AND d.partner_id = j.partner_id AND d.id = j.id
      ORDER BY d.mode, d.partner_id, d.position FOR NO KEY UPDATE OF d SKIP LOCKED";
@@ -265,12 +266,12 @@ pub(crate) const EXISTING: &str = "SELECT j.place
 
 pub(crate) const APPLY: &str =
     "UPDATE deliveries AS d SET status = n.status, attempts = n.attempts, next_attempt_at = n.due,
-            lease_token = n.token, lease_until = n.until, delivered_at = n.delivered,
+            former_attempt_at = n.former, lease_token = n.token, lease_until = n.until, delivered_at = n.delivered,
             last_response_status = CASE WHEN n.noted THEN n.code ELSE d.last_response_status END,
             last_error = CASE WHEN n.noted THEN n.error ELSE d.last_error END
      FROM unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[],
-                 $9::bigint[], $10::bigint[], $11::bigint[], $12::boolean[], $13::bigint[], $14::text[])
-          AS n (mode, partner_id, id, was, had, status, attempts, due, token, until, delivered, noted, code, error)
+                 $9::bigint[], $10::bigint[], $11::bigint[], $12::bigint[], $13::boolean[], $14::bigint[], $15::text[])
+          AS n (mode, partner_id, id, was, had, status, attempts, due, former, token, until, delivered, noted, code, error)
      WHERE d.mode = n.mode AND d.partner_id = n.partner_id AND d.id = n.id AND d.status = n.was
        AND d.lease_token IS NOT DISTINCT FROM n.had";
 
@@ -283,6 +284,7 @@ pub(crate) const FOLLOWERS: &str = "SELECT f.mode, f.partner_id, f.id, n.due
      WHERE f.status = 'pending' AND (f.attempts = 0 OR f.next_attempt_at < n.due)
      ORDER BY f.mode, f.partner_id, f.position FOR NO KEY UPDATE OF f SKIP LOCKED";
 
-pub(crate) const MOVE: &str = "UPDATE deliveries AS d SET next_attempt_at = n.due
+pub(crate) const MOVE: &str = "UPDATE deliveries AS d SET next_attempt_at = n.due,
+            former_attempt_at = CASE WHEN d.attempts > 0 AND d.former_attempt_at > n.due THEN d.former_attempt_at END
      FROM unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[]) AS n (mode, partner_id, id, due)
      WHERE d.mode = n.mode AND d.partner_id = n.partner_id AND d.id = n.id AND d.status = 'pending'";

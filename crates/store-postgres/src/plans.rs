@@ -2,6 +2,7 @@
 //!
 //! The tests check the generic plans on tables with a million rows. They also run lists and sweeps, and count the pages touched.
 
+mod hastened;
 mod hosted;
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -184,6 +185,7 @@ async fn statements_look_up_whole_keys_without_statistics() {
     use gate_core::profile::GateProfile;
     use pools_core::profile::PoolsProfile;
     use store_sql::access::StoredProfile as _;
+    use store_sql::deliveries::hasten;
     let (name, mut conn) = database("unknown").await;
     for rows in ["SELECT 1", NEW_ROWS] {
         run(&mut conn, rows).await;
@@ -204,6 +206,8 @@ async fn statements_look_up_whole_keys_without_statistics() {
             deliveries::APPLY,
             deliveries::FOLLOWERS,
             deliveries::MOVE,
+            hasten::OLDEST.sql.postgres,
+            hasten::HASTEN.sql.postgres,
         ] {
             let plan = plan(&mut conn, statement).await;
             assert!(!plan.contains("Seq Scan"), "{statement}\n{plan}");

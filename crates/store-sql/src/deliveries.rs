@@ -2,6 +2,7 @@
 
 pub mod admin;
 mod claim;
+pub mod hasten;
 mod left_out;
 pub mod ports;
 pub mod queue;
@@ -40,8 +41,19 @@ fn progress(row: &dyn Row) -> StoreResult<Progress> {
         ("dead_lettered", None, None, None, None) => DeliveryState::DeadLettered,
         _ => return Err(row.bad("status")),
     };
+    let former = match state {
+        DeliveryState::Pending { .. } | DeliveryState::InFlight(_) => {
+            row.opt_instant("former_attempt_at")?
+        }
+        // A program of an earlier version leaves the column.
+        DeliveryState::Succeeded { .. } | DeliveryState::DeadLettered => None,
+    };
     let attempts = row.count("attempts")?;
-    Ok(Progress { state, attempts })
+    Ok(Progress {
+        state,
+        attempts,
+        former,
+    })
 }
 
 fn record(row: &dyn Row, mode: Mode) -> StoreResult<DeliveryRecord> {
@@ -78,8 +90,8 @@ pub async fn of_object(
 macro_rules! of_object {
     ($join:literal, $order:literal) => {
         concat!(
-            "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token,
-                    d.lease_until, d.last_response_status, d.last_error, d.delivered_at
+            "SELECT d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.former_attempt_at,
+                    d.lease_token, d.lease_until, d.last_response_status, d.last_error, d.delivered_at
              FROM events AS e
              ",
             $join,

@@ -46,6 +46,7 @@ macro_rules! migrations {
             28 "unique texts additive" "0028_unique_texts_additive.sql",
             29 "due of partner additive" "0029_due_of_partner_additive.sql",
             30 "installation mode additive" "0030_installation_mode_additive.sql",
+            31 "hastened deliveries additive" "0031_hastened_deliveries_additive.sql",
         )
     };
     (versions: $($version:literal $description:literal $file:literal,)+) => {

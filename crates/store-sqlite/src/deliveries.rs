@@ -158,6 +158,7 @@ async fn write(
         change.status,
         change.attempts,
         change.due,
+        change.former,
         change.token,
         change.until,
         change.delivered,
@@ -170,7 +171,7 @@ async fn write(
 
 static LAPSED: Statement = Statement::new(
     "deliveries",
-    "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token, lease_until, delivered_at
+    "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, former_attempt_at, lease_token, lease_until, delivered_at
      FROM deliveries INDEXED BY deliveries_leased
      WHERE status = 'in_flight' AND mode = $1 AND lease_until <= $2
        AND sequence NOT IN (SELECT j.value FROM json_each($4) AS j)
@@ -180,7 +181,7 @@ static LAPSED: Statement = Statement::new(
 pub(crate) static PICK: Statement = Statement::new(
     "deliveries",
     "SELECT d.partner_id, d.id, d.sequence, d.endpoint_id, d.status, d.attempts, d.next_attempt_at,
-            d.lease_token, d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body,
+            d.former_attempt_at, d.lease_token, d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body,
             e.created_at AS event_created_at
      FROM json_each($2) AS j
      CROSS JOIN deliveries AS d ON d.sequence IN (
@@ -210,7 +211,7 @@ static LIVE_SECRETS: Statement = Statement::new(
 
 pub(crate) static FIND: Statement = Statement::new(
     "deliveries",
-    "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, lease_token,
+    "SELECT partner_id, id, sequence, status, attempts, next_attempt_at, former_attempt_at, lease_token,
             lease_until, delivered_at
      FROM deliveries
      WHERE mode = $1 AND partner_id = $2 AND id IN (SELECT j.value FROM json_each($3) AS j)",
@@ -219,8 +220,9 @@ pub(crate) static FIND: Statement = Statement::new(
 pub(crate) static WRITE: Statement = Statement::new(
     "deliveries",
     "UPDATE deliveries
-     SET status = $4, attempts = $5, next_attempt_at = $6, lease_token = $7, lease_until = $8, delivered_at = $9,
-         last_response_status = iif($10, $11, last_response_status), last_error = iif($10, $12, last_error)
+     SET status = $4, attempts = $5, next_attempt_at = $6, former_attempt_at = $7, lease_token = $8, lease_until = $9,
+         delivered_at = $10, last_response_status = iif($11, $12, last_response_status),
+         last_error = iif($11, $13, last_error)
      WHERE sequence IN (SELECT j.value FROM json_each($1) AS j) AND status = +$2 AND lease_token IS $3",
 );
 
@@ -237,6 +239,7 @@ pub(crate) static LATER: Statement = Statement::new(
 
 pub(crate) static MOVE: Statement = Statement::new(
     "deliveries",
-    "UPDATE deliveries SET next_attempt_at = $2
+    "UPDATE deliveries SET next_attempt_at = $2,
+         former_attempt_at = CASE WHEN attempts > 0 AND former_attempt_at > $2 THEN former_attempt_at END
      WHERE sequence IN (SELECT j.value FROM json_each($1) AS j) AND status = 'pending'",
 );

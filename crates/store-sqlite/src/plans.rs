@@ -371,6 +371,7 @@ async fn batch_looks_up_its_rows() {
 #[tokio::test]
 async fn deliveries_are_looked_up_one_by_one() {
     use crate::deliveries::{FIND, LATER, MOVE, PICK, WRITE};
+    use store_sql::deliveries::hasten::{HASTEN, OLDEST};
     for (statement, index) in [
         (&FIND, "(mode=? AND partner_id=? AND id=?)"),
         (&WRITE, "deliveries USING INTEGER PRIMARY KEY"),
@@ -383,6 +384,15 @@ async fn deliveries_are_looked_up_one_by_one() {
         (
             &PICK,
             "deliveries_queue (mode=? AND endpoint_id=? AND next_attempt_at<?)",
+        ),
+        (&HASTEN, "deliveries USING INTEGER PRIMARY KEY"),
+        (
+            &HASTEN,
+            "deliveries_queue (mode=? AND endpoint_id=? AND next_attempt_at>?)",
+        ),
+        (
+            &OLDEST,
+            "deliveries_listed_by_status (mode=? AND partner_id=? AND endpoint_id=? AND status=? AND created_at<?)",
         ),
     ] {
         let statement = statement.sql.sqlite;

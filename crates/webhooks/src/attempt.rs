@@ -176,9 +176,13 @@ impl Attempts {
             | Outcome::TimedOut
             | Outcome::Unreachable
             | Outcome::Forbidden
-            | Outcome::Untried => {
-                AttemptOutcome::of_failure(claimed.attempts, &self.schedule, &*self.entropy)
-            }
+            | Outcome::Untried => match claimed.former {
+                // The delivery gets this instant back.
+                Some(former) => AttemptOutcome::RetryAfter(former.since(self.clock.now())),
+                None => {
+                    AttemptOutcome::of_failure(claimed.attempts, &self.schedule, &*self.entropy)
+                }
+            },
         }
     }
 

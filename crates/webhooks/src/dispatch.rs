@@ -9,7 +9,6 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use partner_core::events::EndpointId;
 use partner_core::ports::{ClaimedDelivery, ConcludedDelivery};
 use partner_core::webhooks::fairness::{ClaimCapacity, EndpointHealth};
 use tokio::sync::Notify;
@@ -17,6 +16,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::attempt::{Attempts, Delivery};
+use crate::hasten::AttemptEnd;
 use crate::in_flight::InFlight;
 
 /// How long the first outcome waits for others, so that one commit records many outcomes.
@@ -43,6 +43,8 @@ struct State {
     in_flight: InFlight<Delivery>,
     /// Outcomes that the worker has not taken yet.
     outcomes: Vec<ConcludedDelivery>,
+    /// What the same attempts mean for hastening.
+    ends: Vec<AttemptEnd>,
 }
 
 /// The outcomes that wait to be recorded.
@@ -159,6 +161,10 @@ impl Dispatcher {
         mem::take(&mut self.shared.state.lock().outcomes)
     }
 
+    pub(crate) fn take_ends(&self) -> Vec<AttemptEnd> {
+        mem::take(&mut self.shared.state.lock().ends)
+    }
+
     /// Aborts the running attempts, which releases their deliveries.
     pub(crate) async fn abort(&mut self) {
         self.tasks.shutdown().await;
@@ -208,12 +214,17 @@ impl Shared {
 
     fn end(
         &self,
-        endpoint: EndpointId,
+        claimed: &ClaimedDelivery,
         outcome: Option<ConcludedDelivery>,
         health: Option<EndpointHealth>,
     ) {
+        let end = outcome.as_ref();
+        let end = end.and_then(|outcome| AttemptEnd::of(claimed, outcome.outcome));
         let mut state = self.state.lock();
-        state.in_flight.end(endpoint, health, Instant::now());
+        state
+            .in_flight
+            .end(claimed.endpoint.id, health, Instant::now());
+        state.ends.extend(end);
         state.outcomes.extend(outcome);
         if state.outcomes.len() == 1 || state.batch() == Batch::Full {
             self.changed.notify_one();
@@ -244,8 +255,7 @@ impl RunningAttempt {
 
     fn end(&mut self, outcome: Option<ConcludedDelivery>, health: Option<EndpointHealth>) {
         self.has_ended = true;
-        let endpoint = self.delivery.claimed.endpoint.id;
-        self.shared.end(endpoint, outcome, health);
+        self.shared.end(&self.delivery.claimed, outcome, health);
     }
 }
 

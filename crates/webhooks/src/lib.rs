@@ -11,6 +11,7 @@ mod attempt;
 mod bounded;
 mod connect;
 mod dispatch;
+mod hasten;
 mod heads;
 mod idle;
 mod in_flight;

@@ -18,6 +18,7 @@ use tokio::time::Instant;
 use crate::attempt::Attempts;
 use crate::connect::Connector;
 use crate::dispatch::Dispatcher;
+use crate::hasten::HastenPace;
 use crate::post::Poster;
 use crate::resolve::Resolve;
 use crate::tls::{Tls, Trust};
@@ -28,6 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// The pause before the outcome of a locked delivery is recorded again. It doubles up to [`POLL_INTERVAL`].
 const LOCKED_PAUSE: Duration = Duration::from_millis(10);
+/// How many waiting deliveries one request to the store hastens. It holds the store's write lock meanwhile.
+const MAX_HASTENED: u32 = 1_000;
 /// How often the queue is counted for the metrics.
 const QUEUE_STATS_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -65,6 +68,7 @@ pub struct Worker {
     config: WorkerConfig,
     waker: Arc<Waker>,
     dispatcher: Dispatcher,
+    hasten_pace: HastenPace,
     /// The count of the queue, while it runs.
     counting: JoinSet<()>,
     counted: Option<Instant>,
@@ -115,6 +119,7 @@ impl Worker {
             config,
             waker,
             dispatcher: Dispatcher::new(attempts),
+            hasten_pace: HastenPace::default(),
             counting: JoinSet::new(),
             counted: None,
             outcomes: Vec::new(),
@@ -176,6 +181,7 @@ impl Worker {
         if self.config.sealer.can_seal().is_err() {
             return Ok(POLL_INTERVAL);
         }
+        self.hasten().await;
         if !is_woken && !self.expects_more {
             let until_due = self.until_due().await?;
             if !until_due.is_zero() {
@@ -184,6 +190,31 @@ impl Worker {
         }
         self.claim().await?;
         Ok(POLL_INTERVAL)
+    }
+
+    /// Hastens what waits for endpoints that accept deliveries. If the store fails, they wait for the instants of the schedule.
+    async fn hasten(&mut self) {
+        let now = Instant::now();
+        for end in self.dispatcher.take_ends() {
+            self.hasten_pace.ended(end, now);
+        }
+        for (endpoint, who) in self.hasten_pace.due(now) {
+            let deliveries = &self.config.deliveries;
+            let hastened = deliveries.deliveries_hasten(&who, endpoint, MAX_HASTENED);
+            let hastened = hastened.await.unwrap_or_else(|error| {
+                instruments::faults::of_store(&error);
+                tracing::warn!(
+                    endpoint.id = %endpoint,
+                    partner.id = %who.partner,
+                    error = causes(&error),
+                    "Failed to hasten the deliveries of an endpoint; sent at the instants of their schedule"
+                );
+                0
+            });
+            instruments::webhooks::hastened(self.config.service.as_str(), hastened);
+            let is_full = hastened >= u64::from(MAX_HASTENED);
+            self.hasten_pace.asked(endpoint, is_full, now);
+        }
     }
 
     /// The time until a delivery is due, at most the poll interval. Reads without the write lock.

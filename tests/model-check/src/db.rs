@@ -274,7 +274,7 @@ impl Db {
             id: event.id.clone(),
             kind: event.kind.clone(),
             object: event.object_id.clone(),
-            progress: Progress { state, attempts: 0 },
+            progress: Progress::new(state, 0),
         });
         Ok(())
     }

@@ -22,6 +22,7 @@ pub mod gate_breaches;
 pub mod gate_caches;
 pub mod gate_races;
 mod gate_world;
+pub mod hastening;
 pub mod history;
 pub mod idempotency;
 pub mod ledger;

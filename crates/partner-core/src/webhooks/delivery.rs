@@ -3,12 +3,18 @@
 //! The worker that claims a delivery holds a lease. No other worker claims the delivery until the
 //! lease expires, and an outcome reported under another token changes nothing. So a worker that
 //! dies loses no delivery, and a worker that reports late overwrites no newer state.
+//!
+//! A hastened delivery is due before the instant of its schedule. If this attempt fails, it counts as
+//! no attempt, and the delivery waits for that instant again.
 
 use std::time::Duration;
 
 use kernel::{Entropy, Timestamp};
 
 use super::schedule::Schedule;
+
+/// An endpoint was down if one of its deliveries failed and was created longer ago than this.
+pub const MIN_OUTAGE: Duration = Duration::from_secs(60);
 
 /// The lease of a worker on a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,6 +105,8 @@ pub enum DeliveryInput {
     End(u64, AttemptOutcome),
     /// The partner replays a dead-lettered delivery.
     Replay,
+    /// Its endpoint accepts deliveries again, so it is not left to wait.
+    Hasten,
 }
 
 /// The state of a delivery and the number of its completed attempts.
@@ -107,9 +115,21 @@ pub struct Progress {
     pub state: DeliveryState,
     /// The attempts with a known outcome.
     pub attempts: u32,
+    /// The scheduled instant of the next attempt, if the delivery was hastened.
+    pub former: Option<Timestamp>,
 }
 
 impl Progress {
+    /// The progress of a delivery that is not hastened.
+    #[must_use]
+    pub const fn new(state: DeliveryState, attempts: u32) -> Self {
+        Self {
+            state,
+            attempts,
+            former: None,
+        }
+    }
+
     /// Applies an input to the state; see `docs/state-machines.md`, table delivery. `None`: the
     /// input changes nothing.
     #[must_use]
@@ -125,35 +145,38 @@ impl Progress {
             (S::InFlight(held), I::End(token, outcome)) if held.token == token => {
                 Some(self.end(outcome, now))
             }
-            (S::DeadLettered, I::Replay) => Some(Self {
+            (S::DeadLettered, I::Replay) => Some(Self::new(S::Pending { due: now }, 0)),
+            (S::Pending { due }, I::Hasten) if due > now => Some(Self {
                 state: S::Pending { due: now },
-                attempts: 0,
+                former: self.former.or(Some(due)),
+                ..self
             }),
-            (S::Pending { .. }, I::Claim(_) | I::LeaseExpired | I::End(..) | I::Replay)
-            | (S::InFlight(_), I::Claim(_) | I::LeaseExpired | I::End(..) | I::Replay)
-            | (S::Succeeded { .. }, I::Claim(_) | I::LeaseExpired | I::End(..) | I::Replay)
-            | (S::DeadLettered, I::Claim(_) | I::LeaseExpired | I::End(..)) => None,
+            (
+                S::Pending { .. } | S::InFlight(_) | S::Succeeded { .. },
+                I::Claim(_) | I::LeaseExpired | I::End(..) | I::Replay | I::Hasten,
+            )
+            | (S::DeadLettered, I::Claim(_) | I::LeaseExpired | I::End(..) | I::Hasten) => None,
         }
     }
 
     fn end(self, outcome: AttemptOutcome, now: Timestamp) -> Self {
-        let state = match outcome {
-            AttemptOutcome::Delivered => DeliveryState::Succeeded { at: now },
-            AttemptOutcome::RetryAfter(wait) => DeliveryState::Pending {
+        use {AttemptOutcome as O, DeliveryState as S};
+        let state = match (outcome, self.former) {
+            (O::Delivered, _) => S::Succeeded { at: now },
+            (O::Released, _) => return self.with(S::Pending { due: now }),
+            (O::RetryAfter(_) | O::GivenUp, Some(due)) => {
+                return Self::new(S::Pending { due }, self.attempts);
+            }
+            (O::RetryAfter(wait), None) => S::Pending {
                 due: now.plus(wait),
             },
-            AttemptOutcome::GivenUp => DeliveryState::DeadLettered,
-            AttemptOutcome::Released => return self.with(DeliveryState::Pending { due: now }),
+            (O::GivenUp, None) => S::DeadLettered,
         };
-        let attempts = self.attempts.saturating_add(1);
-        Self { state, attempts }
+        Self::new(state, self.attempts.saturating_add(1))
     }
 
     const fn with(self, state: DeliveryState) -> Self {
-        Self {
-            state,
-            attempts: self.attempts,
-        }
+        Self { state, ..self }
     }
 }
 
@@ -180,21 +203,30 @@ mod tests {
     }
 
     /// Every state as of second 100, with its name in the table.
-    fn states() -> [(&'static str, DeliveryState); 6] {
+    fn states() -> [(&'static str, Progress); 8] {
+        let due = DeliveryState::Pending { due: at(100) };
+        let later = DeliveryState::Pending { due: at(101) };
+        let in_flight = DeliveryState::InFlight(lease(7, 101));
+        let expired = DeliveryState::InFlight(lease(7, 100));
+        let succeeded = DeliveryState::Succeeded { at: at(50) };
+        let plain = |state| Progress::new(state, 3);
+        let hastened = |state| Progress {
+            former: Some(at(107)),
+            ..plain(state)
+        };
         [
-            ("pending, due", DeliveryState::Pending { due: at(100) }),
-            ("pending, later", DeliveryState::Pending { due: at(101) }),
-            ("in flight", DeliveryState::InFlight(lease(7, 101))),
-            (
-                "in flight, lease expired",
-                DeliveryState::InFlight(lease(7, 100)),
-            ),
-            ("succeeded", DeliveryState::Succeeded { at: at(50) }),
-            ("dead lettered", DeliveryState::DeadLettered),
+            ("pending, due", plain(due)),
+            ("pending, later", plain(later)),
+            ("pending, hastened", hastened(due)),
+            ("in flight", plain(in_flight)),
+            ("in flight, lease expired", plain(expired)),
+            ("in flight, hastened", hastened(in_flight)),
+            ("succeeded", plain(succeeded)),
+            ("dead lettered", plain(DeliveryState::DeadLettered)),
         ]
     }
 
-    fn inputs() -> [(&'static str, DeliveryInput); 9] {
+    fn inputs() -> [(&'static str, DeliveryInput); 10] {
         let wait = Duration::from_secs(5);
         [
             ("claim", DeliveryInput::Claim(lease(8, 130))),
@@ -221,6 +253,7 @@ mod tests {
                 DeliveryInput::End(9, AttemptOutcome::GivenUp),
             ),
             ("replay", DeliveryInput::Replay),
+            ("hasten", DeliveryInput::Hasten),
         ]
     }
 
@@ -228,6 +261,9 @@ mod tests {
         let Some(after) = after else {
             return ["stays".to_owned(), String::new()];
         };
+        let former = after.former.map_or_else(String::new, |former| {
+            format!(", formerly {:+} s", former.seconds() - 100)
+        });
         let state = match after.state {
             DeliveryState::Pending { due } => {
                 format!("pending, due {:+} s", due.seconds() - 100)
@@ -243,19 +279,18 @@ mod tests {
             3 => "",
             _ => "counted",
         };
-        [state, counted.to_owned()]
+        [state + &former, counted.to_owned()]
     }
 
-    // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay
+    // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay, webhook.drain
     #[test]
     fn delivery_advances_as_its_table_says() {
         let mut lines = vec![
             "| state | input | next state | attempt |".to_owned(),
             "| --- | --- | --- | --- |".to_owned(),
         ];
-        for (state_name, state) in states() {
+        for (state_name, before) in states() {
             for (input_name, input) in inputs() {
-                let before = Progress { state, attempts: 3 };
                 let [next, counted] = shown(before.advance(input, at(100)));
                 lines.push(format!(
                     "| {state_name} | {input_name} | {next} | {counted} |"
@@ -316,17 +351,18 @@ mod tests {
             (0..2_u64).prop_map(|token| DeliveryInput::Claim(lease(token, 0))),
             Just(DeliveryInput::LeaseExpired),
             Just(DeliveryInput::Replay),
+            Just(DeliveryInput::Hasten),
             (0..2_u64, outcome).prop_map(|(token, outcome)| DeliveryInput::End(token, outcome)),
         ];
         (input, 0..10_u8)
     }
 
     proptest! {
-        // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay
+        // rule: webhook.lease, webhook.one-holder, webhook.dead-letter, webhook.hand-back, webhook.replay, webhook.drain
         #[test]
         fn delivery_has_one_holder_and_one_end_in_any_history(inputs in prop::collection::vec(input(), 1..100)) {
             let mut now = 0;
-            let mut progress = Progress { state: DeliveryState::Pending { due: at(0) }, attempts: 0 };
+            let mut progress = Progress::new(DeliveryState::Pending { due: at(0) }, 0);
             for (input, passed) in inputs {
                 now += i64::from(passed);
                 let input = match input {
@@ -334,15 +370,26 @@ mod tests {
                     other => other,
                 };
                 let Some(next) = progress.advance(input, at(now)) else { continue };
-                let concluded = matches!(input, DeliveryInput::End(_, outcome) if outcome != AttemptOutcome::Released);
-                let attempts = if input == DeliveryInput::Replay { 0 } else { progress.attempts + u32::from(concluded) };
+                let has_failed = matches!(input, DeliveryInput::End(_, AttemptOutcome::RetryAfter(_) | AttemptOutcome::GivenUp));
+                let is_counted = match input {
+                    DeliveryInput::End(_, AttemptOutcome::Delivered) => true,
+                    _ => has_failed && progress.former.is_none(),
+                };
+                let attempts = if input == DeliveryInput::Replay { 0 } else { progress.attempts + u32::from(is_counted) };
                 prop_assert_eq!(next.attempts, attempts);
+                if let Some(due) = progress.former && has_failed {
+                    prop_assert_eq!(next, Progress::new(DeliveryState::Pending { due }, attempts));
+                }
                 match progress.state {
+                    DeliveryState::Pending { due } if input == DeliveryInput::Hasten => {
+                        prop_assert!(at(now) < due && next.former.is_some());
+                        prop_assert_eq!(next.state, DeliveryState::Pending { due: at(now) });
+                    }
                     DeliveryState::Pending { due } => prop_assert!(matches!(input, DeliveryInput::Claim(_)) && due <= at(now)),
                     DeliveryState::InFlight(held) => match input {
                         DeliveryInput::End(token, _) => prop_assert_eq!(token, held.token),
                         DeliveryInput::LeaseExpired => prop_assert!(held.until <= at(now)),
-                        DeliveryInput::Claim(_) | DeliveryInput::Replay => prop_assert!(false, "another worker took the delivery from the holder of its lease"),
+                        DeliveryInput::Claim(_) | DeliveryInput::Replay | DeliveryInput::Hasten => prop_assert!(false, "another worker took the delivery from the holder of its lease"),
                     },
                     DeliveryState::DeadLettered => prop_assert_eq!(input, DeliveryInput::Replay),
                     DeliveryState::Succeeded { .. } => prop_assert!(false, "a succeeded delivery changed its state"),

@@ -36,8 +36,8 @@ pub async fn page(
 /// Every column that [`view`] reads, except the endpoint's URL.
 macro_rules! columns {
     () => {
-        "d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.lease_token, d.lease_until,
-             d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type"
+        "d.partner_id, d.id, d.event_id, d.status, d.attempts, d.next_attempt_at, d.former_attempt_at, d.lease_token,
+             d.lease_until, d.last_response_status, d.last_error, d.delivered_at, d.created_at, e.type AS event_type"
     };
 }
 

@@ -162,6 +162,7 @@ impl<K> Picked<K> {
             },
             id: self.id,
             attempts: self.stored.progress.attempts,
+            former: self.stored.progress.former,
             event: self.event,
             endpoint: Arc::clone(endpoint),
         })

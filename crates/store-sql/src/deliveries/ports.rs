@@ -9,14 +9,14 @@ pub mod names {
     pub use async_trait::async_trait;
     pub use kernel::{Cas, Mode, StoreResult};
     pub use partner_core::Tenant;
-    pub use partner_core::events::{DeliveryId, Service};
+    pub use partner_core::events::{DeliveryId, EndpointId, Service};
     pub use partner_core::ports::{
         ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryAdmin,
         DeliveryFilter, DeliveryRecord, DeliveryView, QueueStats, QueueWaker,
     };
 
     pub use crate::ReadStore;
-    pub use crate::deliveries::{admin, of_object, queue, stats};
+    pub use crate::deliveries::{admin, hasten, of_object, queue, stats};
 }
 
 /// Implements `Deliveries` and `DeliveryAdmin` for a [`ReadStore`](crate::ReadStore), with its type of transactions, a
@@ -48,6 +48,19 @@ macro_rules! implement_deliveries {
                     }
                     let tx = <$tx>::begin(self, "deliveries_conclude").await?;
                     queue::conclude(Box::new(tx), &self.inner.left_out, batch).await
+                }
+
+                async fn deliveries_hasten(
+                    &self,
+                    who: &Tenant,
+                    endpoint: EndpointId,
+                    limit: u32,
+                ) -> StoreResult<u64> {
+                    if !hasten::was_down(&mut self.reader().await?, who, endpoint).await? {
+                        return Ok(0);
+                    }
+                    let tx = <$tx>::begin(self, "deliveries_hasten").await?;
+                    hasten::hasten(Box::new(tx), who, endpoint, limit).await
                 }
 
                 async fn deliveries_next(

@@ -62,7 +62,8 @@ pub trait QueueTx: EngineTx + Sized + 'static {
     async fn apply(&mut self, steps: &[Step<'_, Self::Key>]) -> StoreResult<()>;
 
     /// Moves the later deliveries of the objects whose deliveries were concluded. They become due with the concluded delivery if it
-    /// will be retried, else now. A delivery that waits after its own failure does not become due earlier.
+    /// will be retried, else now. A delivery that waits after its own failure does not become due earlier, and keeps its former instant
+    /// if this is later. The others forget that they were hastened.
     async fn follow(&mut self, steps: &[Step<'_, Self::Key>], now: Timestamp) -> StoreResult<()>;
 }
 

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod dns;
 #[cfg(test)]
+mod drain;
+#[cfg(test)]
 mod faults;
 #[cfg(test)]
 mod holding;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Cas, Mode, StoreError, StoreResult};
 use partner_core::Tenant;
-use partner_core::events::Service;
+use partner_core::events::{EndpointId, Service};
 use partner_core::ports::{
     ClaimRequest, ClaimedDelivery, ConcludedDelivery, Deliveries, DeliveryRecord, QueueStats,
     QueueWaker,
@@ -27,10 +27,14 @@ pub(crate) struct Queue {
     pub(crate) is_unavailable: AtomicBool,
     /// Another transaction has locked every delivery of the partner `locked`.
     pub(crate) has_locks: AtomicBool,
+    /// Refuses to hasten deliveries.
+    pub(crate) is_unable_to_hasten: AtomicBool,
     /// Takes 30 seconds to count.
     pub(crate) is_slow_to_count: AtomicBool,
     /// Calls to record outcomes.
     pub(crate) records: AtomicUsize,
+    /// Calls to hasten deliveries.
+    pub(crate) hastens: AtomicUsize,
 }
 
 impl Queue {
@@ -41,8 +45,10 @@ impl Queue {
             is_silent: AtomicBool::default(),
             is_unavailable: AtomicBool::default(),
             has_locks: AtomicBool::default(),
+            is_unable_to_hasten: AtomicBool::default(),
             is_slow_to_count: AtomicBool::default(),
             records: AtomicUsize::default(),
+            hastens: AtomicUsize::default(),
         })
     }
 }
@@ -72,6 +78,19 @@ impl Deliveries for Queue {
             }
         }
         Ok(outcomes)
+    }
+
+    async fn deliveries_hasten(
+        &self,
+        who: &Tenant,
+        endpoint: EndpointId,
+        limit: u32,
+    ) -> StoreResult<u64> {
+        self.hastens.fetch_add(1, Ordering::SeqCst);
+        if self.is_unable_to_hasten.load(Ordering::SeqCst) {
+            return Err(StoreError::Overloaded);
+        }
+        self.store.deliveries_hasten(who, endpoint, limit).await
     }
 
     async fn deliveries_next(&self, mode: Mode, service: Service) -> StoreResult<Option<Duration>> {

@@ -212,7 +212,7 @@ pub async fn stale_token_changes_nothing(world: World<impl Fixture>) {
     }
     let done = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Succeeded { at: world.now() };
-    assert_eq!(done.progress, Progress { state, attempts: 1 });
+    assert_eq!(done.progress, Progress::new(state, 1));
     world.assert_clean().await;
 }
 
@@ -250,7 +250,7 @@ pub async fn batch_of_reports_has_outcomes_in_its_order(world: World<impl Fixtur
         (&rival.who, "d", dead, None, Some("connection refused")),
     ] {
         let stored = world.deliveries(who, event).await.remove(0);
-        assert_eq!(stored.progress, Progress { state, attempts: 1 }, "{event}");
+        assert_eq!(stored.progress, Progress::new(state, 1), "{event}");
         assert_eq!(stored.last_response_status, status, "{event}");
         assert_eq!(stored.last_error.as_deref(), error, "{event}");
     }
@@ -279,7 +279,7 @@ pub async fn failure_is_recorded_with_retry_time(world: World<impl Fixture>) {
     let due = world.now().plus(WAIT);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Pending { due };
-    assert_eq!(waiting.progress, Progress { state, attempts: 1 });
+    assert_eq!(waiting.progress, Progress::new(state, 1));
     assert_eq!(waiting.last_response_status, Some(503));
     assert_eq!(waiting.last_error.as_deref(), Some("status 503"));
     assert_eq!(world.next_delivery().await, Some(WAIT));
@@ -345,7 +345,7 @@ pub async fn dead_letter_unblocks_later_events(world: World<impl Fixture>) {
     world.conclude(token, &first, GivenUp).await.won().unwrap();
     let dead = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::DeadLettered;
-    assert_eq!(dead.progress, Progress { state, attempts: 2 });
+    assert_eq!(dead.progress, Progress::new(state, 2));
     assert_eq!(dead.last_response_status, None);
     assert_eq!(dead.last_error.as_deref(), Some("connection refused"));
     assert_eq!(events(&world.claim_all().await), ["e2"]);
@@ -478,7 +478,7 @@ pub async fn released_delivery_is_due_immediately(world: World<impl Fixture>) {
     assert_eq!(world.conclude(token, &claimed, Released).await, Cas::Won);
     let waiting = world.deliveries(&acme.who, "o").await.remove(0);
     let state = DeliveryState::Pending { due: world.now() };
-    assert_eq!(waiting.progress, Progress { state, attempts: 1 });
+    assert_eq!(waiting.progress, Progress::new(state, 1));
     assert_eq!(waiting.last_response_status, Some(503), "unchanged");
     assert_eq!(events(&world.claim_all().await), ["e"]);
     world.assert_clean().await;
