@@ -19,7 +19,7 @@ pub(crate) struct Metrics {
     wait: Histograms<1>,
     connections: Gauges<2>,
     size: Gauges<1>,
-    free: Gauge,
+    free: Gauges<0>,
     clock_ahead: Gauge,
     clock_jump: Gauge,
 }
@@ -54,9 +54,10 @@ impl Metrics {
                 "Size of the `database` file and of its write-ahead `log`, sampled",
                 ["file"],
             ),
-            free: book.gauge(
+            free: book.gauges(
                 "penstock_store_free_bytes",
-                "Free space on the database's disk, sampled",
+                "Free space on the disk of an embedded database, sampled; not exported with a database on a server",
+                [],
             ),
             clock_ahead: book.gauge(
                 "penstock_store_clock_ahead_seconds",
@@ -183,7 +184,7 @@ pub fn disk(disk: Disk) {
     record(|metrics| {
         metrics.store.size.set(["database"], disk.database);
         metrics.store.size.set(["log"], disk.log);
-        metrics.store.free.set(saturated(disk.free));
+        metrics.store.free.set([], disk.free);
     });
 }
 

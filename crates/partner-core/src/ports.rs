@@ -516,10 +516,6 @@ pub trait PartnerTx: UnitOfWork {
     async fn key_insert(&mut self, who: &Tenant, key: &NewKey) -> StoreResult<()>;
     /// A key of this mode with its partner, by its id.
     async fn key_find(&mut self, id: KeyId) -> StoreResult<Option<(PartnerId, KeyRecord)>>;
-    /// The last use of each key of the partner that was ever used.
-    async fn keys_used(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Timestamp>>;
-    /// The sealed texts of the partner's publishable keys. A key of an older version may be absent.
-    async fn key_texts(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Sealed>>;
     /// Replaces the label and the expiry of a key.
     async fn key_describe(&mut self, who: &Tenant, id: KeyId, terms: &KeyTerms) -> StoreResult<()>;
     /// Stores the sealed text of a publishable key that was stored without it. Guard: the key has no text.
@@ -530,9 +526,29 @@ pub trait PartnerTx: UnitOfWork {
     async fn config_version_raise(&mut self) -> StoreResult<()>;
 }
 
-/// Opens transactions for the operator's tools.
+/// The keys of a partner as the operator sees them.
+#[derive(Debug, Default)]
+pub struct KeysRead {
+    /// All keys, the oldest first.
+    pub records: Vec<KeyRecord>,
+    /// The last use of each key that was ever used.
+    pub used: BTreeMap<KeyId, Timestamp>,
+    /// The sealed text of each publishable key that is stored with its text.
+    pub texts: BTreeMap<KeyId, Sealed>,
+}
+
+/// Reads and transactions for the operator's tools. The reads lock nothing, so that a standby suffices.
 #[async_trait]
 pub trait PartnerStore: Send + Sync {
+    /// The partner, if it is provisioned in this mode.
+    async fn partner_find(&self, who: &Tenant) -> StoreResult<Option<Partner>>;
+
+    /// The ids of at most 1,000 partners of a mode, in order.
+    async fn partner_ids(&self, mode: Mode) -> StoreResult<Vec<PartnerId>>;
+
+    /// The keys of a partner.
+    async fn keys_read(&self, who: &Tenant) -> StoreResult<KeysRead>;
+
     /// Opens a write transaction. `name` labels it in metrics and logs.
     async fn partner_begin(&self, name: &'static str) -> StoreResult<Box<dyn PartnerTx>>;
 

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::cmd::{apply, clock, completions, credit, export, key, master_key, sandbox, webhook};
+use crate::cmd::{
+    apply, clock, completions, credit, export, key, master_key, sandbox, verify, webhook,
+};
 use crate::terminal::Output;
 
 /// Operates and tries out a Penstock installation.
@@ -64,7 +66,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Webhook(webhook::WebhookArgs),
     /// Checks every invariant over the whole database
-    Verify,
+    Verify(verify::VerifyArgs),
     /// Exports a partner's trades or ledger as CSV
     #[command(subcommand)]
     Export(export::ExportArgs),

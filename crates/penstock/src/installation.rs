@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kernel::Mode;
 use partner_core::usecases::{keys::Keys, partners};
 use partner_core::{PartnerId, Tenant};
-use runtime::{Access, Config, OpenedBase, Ports, Sources, store};
+use runtime::{Access, Config, Loaded, OpenedBase, Ports, Sources, store};
 
 use crate::arguments::InstallationArgs;
 use crate::failure::Failure;
@@ -38,11 +38,24 @@ impl InstallationArgs {
                 loaded = Config::load(&sources)?;
             }
         }
-        for line in &loaded.warnings {
-            terminal.remark(&format!("warning: {line}"));
-        }
-        Ok(loaded.config)
+        let mut config = warned(loaded, terminal);
+        config.database = config.database.behind_links();
+        Ok(config)
     }
+
+    /// Loads the configuration as the operator has set it, without a look at the database.
+    pub(crate) fn load_as_set(&self, terminal: &Terminal) -> Result<Config, Failure> {
+        let loaded = Config::load(&self.sources(Vec::new()))?;
+        Ok(warned(loaded, terminal))
+    }
+}
+
+/// Prints the warnings of a configuration.
+fn warned(loaded: Loaded, terminal: &Terminal) -> Config {
+    for line in &loaded.warnings {
+        terminal.remark(&format!("warning: {line}"));
+    }
+    loaded.config
 }
 
 pub(crate) struct Installation {
@@ -102,7 +115,7 @@ impl Installation {
     pub(crate) async fn tenant(&self, partner: PartnerId) -> Result<Tenant, Failure> {
         let mode = self.mode;
         let who = Tenant { partner, mode };
-        match partners::find(&*self.base.store, &who).await? {
+        match self.base.store.partner_find(&who).await? {
             Some(_) => Ok(who),
             None => Err(self.no_partner(&who).await?),
         }

@@ -67,7 +67,7 @@ async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode,
         Command::Webhook(command) => cmd::webhook::run(given, command, terminal).await,
         Command::Export(command) => cmd::export::run(given, command, terminal).await,
         Command::Completions(command) => cmd::completions::run(&command),
-        Command::Verify => cmd::verify::run(given, terminal).await,
+        Command::Verify(command) => cmd::verify::run(given, command, terminal).await,
     }
 }
 

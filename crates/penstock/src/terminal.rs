@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::sync::OnceLock;
 use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Once, OnceLock};
 use std::thread;
 
 use clap::ValueEnum;
@@ -52,6 +52,8 @@ pub(crate) struct Terminal {
 struct NamedInstallation {
     mode: &'static str,
     database: String,
+    #[serde(skip)]
+    announced: Once,
 }
 
 /// A result with the installation that it is about.
@@ -71,13 +73,22 @@ impl Terminal {
         }
     }
 
-    /// Names the installation that the command works on: in a line on stderr for people, and in the JSON of every later result.
+    /// Names the installation that the command works on, for the line on stderr before the result, and for the JSON of every result.
     pub(crate) fn name_installation(&self, mode: Mode, database: &Database) {
-        let named = self.installation.get_or_init(|| NamedInstallation {
+        self.installation.get_or_init(|| NamedInstallation {
             mode: mode.as_str(),
             database: database.to_string(),
+            announced: Once::new(),
         });
-        self.remark(&format!("{}, {}", named.mode, named.database));
+    }
+
+    /// Prints the installation on stderr, once. Results do so themselves. A failure names what it is about, without this line.
+    pub(crate) fn announce(&self) {
+        if let Some(named) = self.installation.get() {
+            named
+                .announced
+                .call_once(|| self.remark(&format!("{}, {}", named.mode, named.database)));
+        }
     }
 
     pub(crate) const fn output(&self) -> Output {
@@ -148,6 +159,7 @@ impl Terminal {
         value: &T,
         text: impl FnOnce() -> String,
     ) -> Result<String, Failure> {
+        self.announce();
         let line = match self.output {
             Output::Text => Ok(text()),
             Output::Json => match self.installation.get() {
@@ -242,7 +254,7 @@ fn write_answer(line: &str) -> Result<(), Failure> {
     written(write(line))
 }
 
-/// The failure of a write to stdout. A closed pipe is none.
+/// The failure of a write to stdout. A closed pipe is not a failure.
 pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -16,10 +16,14 @@ pub(crate) struct Names<'n> {
 }
 
 impl Names<'_> {
-    /// An entry that would create a partner that nobody can use has a mistyped id.
+    /// An entry that would create a partner without any access has a mistyped id.
     pub(crate) fn faults(&self) -> impl Iterator<Item = TableError> {
         let unusable = self.unknown().filter(|entry| {
-            entry.keys.is_empty() && entry.profile.is_none() && entry.gate.is_none()
+            let has_product = entry.profile.is_some()
+                || !entry.terms.is_empty()
+                || entry.gate.is_some()
+                || !entry.webhooks.is_empty();
+            entry.keys.is_empty() && !has_product
         });
         unusable.map(|entry| TableError {
             line: entry.line,

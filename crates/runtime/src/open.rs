@@ -20,7 +20,9 @@ use gate_core::usecases::context::GateContext;
 use instruments::Program;
 use kernel::{Clock, Entropy, Mode, NoWritesReason, StoreError, StoreResult};
 use partner_core::events::Service;
-use partner_core::ports::{Directory, InFlight, MasterKeyState, RateSource, Readiness, Throttle};
+use partner_core::ports::{
+    Directory, InFlight, MasterKeyState, RateSource, Readiness, StoredMasterKey, Throttle,
+};
 use partner_core::sealing::{DerivedKeys, MasterKey, Sealer};
 use partner_core::usecases::master_keys::unlock;
 use partner_core::webhooks::schedule::Schedule;
@@ -224,7 +226,11 @@ impl KeySource {
         if let (Some(mode), Some(first)) = (begins, held.first()) {
             begin(store, mode, &first.fingerprint().to_string()).await?;
         }
-        let known = store.master_keys().await?;
+        let mut known = store.master_keys().await?;
+        if known.is_empty() {
+            // No program that writes has opened the database yet, so it has no sealed value.
+            known.extend(held.first().map(StoredMasterKey::first));
+        }
         for key in known
             .iter()
             .filter(|key| key.state == MasterKeyState::Retired)
@@ -252,7 +258,7 @@ impl KeySource {
     }
 }
 
-/// Stores the mode and the first master key of an installation that has none. Another program may begin the same database with the other
+/// Stores the mode and the first master key of a new installation. Another program may begin the same database with the other
 /// mode at the same time, so the stored mode decides.
 async fn begin(store: &dyn Store, mode: Mode, fingerprint: &str) -> Result<(), OpenError> {
     let has_key = store.master_key_fingerprint().await?.is_some();

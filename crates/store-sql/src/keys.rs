@@ -1,14 +1,12 @@
 //! API keys, stored as hashes of their secret texts, and the operator's transactions about a partner.
 
-use std::collections::BTreeMap;
-
 use async_trait::async_trait;
 use gate_core::ports::PublishableKeyTx;
 use instruments::failpoint::around;
 use kernel::{Cas, Mode, StoreResult, Timestamp};
 use partner_core::events::{Endpoint, Service};
 use partner_core::key::{KeyHash, KeyId, KeyKind, KeyRecord, KeyTerms, NewKey};
-use partner_core::ports::PartnerTx;
+use partner_core::ports::{KeysRead, PartnerTx};
 use partner_core::sealing::Sealed;
 use partner_core::{Partner, PartnerId, Tenant};
 
@@ -22,16 +20,11 @@ impl PartnerTx for StoreTx {
     }
 
     async fn partner_ids(&mut self, mode: Mode) -> StoreResult<Vec<PartnerId>> {
-        let connection = self.connection();
-        let rows = connection.fetch_all(&partners::IDS, values![mode]).await?;
-        rows.iter().map(|row| row.partner()).collect()
+        partners::ids(self.connection(), mode).await
     }
 
     async fn partner_lock(&mut self, who: &Tenant) -> StoreResult<Option<Partner>> {
-        let values = values![who.mode, &who.partner];
-        let connection = self.locked(who).await?;
-        let row = connection.fetch_optional(&partners::FIND, values).await?;
-        row.map(|row| partners::partner(&*row)).transpose()
+        partners::find(self.locked(who).await?, who).await
     }
 
     async fn partner_put(&mut self, mode: Mode, partner: &Partner) -> StoreResult<()> {
@@ -54,9 +47,7 @@ impl PartnerTx for StoreTx {
     }
 
     async fn keys_list(&mut self, who: &Tenant) -> StoreResult<Vec<KeyRecord>> {
-        let values = values![who.mode, &who.partner];
-        let rows = self.locked(who).await?.fetch_all(&LIST, values).await?;
-        rows.iter().map(|row| record(&**row, who.mode)).collect()
+        list(self.locked(who).await?, who).await
     }
 
     async fn key_owner(
@@ -102,20 +93,6 @@ impl PartnerTx for StoreTx {
         find(self.connection(), id).await
     }
 
-    async fn keys_used(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Timestamp>> {
-        let values = values![who.mode, &who.partner];
-        let rows = self.connection().fetch_all(&USED, values).await?;
-        rows.iter()
-            .map(|row| Ok((row.id("key_id", who.mode)?, row.instant("last_used_at")?)))
-            .collect()
-    }
-
-    async fn key_texts(&mut self, who: &Tenant) -> StoreResult<BTreeMap<KeyId, Sealed>> {
-        let values = values![who.mode, &who.partner];
-        let rows = self.connection().fetch_all(&TEXTS, values).await?;
-        rows.iter().map(|row| text(&**row, who.mode)).collect()
-    }
-
     async fn key_describe(&mut self, who: &Tenant, id: KeyId, terms: &KeyTerms) -> StoreResult<()> {
         let values = values![who.mode, &who.partner, id, &terms.label, terms.expires_at];
         let connection = self.reconfiguring_partner(who).await?;
@@ -144,6 +121,31 @@ impl PartnerTx for StoreTx {
         self.engine.effects().reconfigured = true;
         Ok(())
     }
+}
+
+/// The keys of a partner, the oldest first.
+async fn list(connection: &mut dyn Connection, who: &Tenant) -> StoreResult<Vec<KeyRecord>> {
+    let values = values![who.mode, &who.partner];
+    let rows = connection.fetch_all(&LIST, values).await?;
+    rows.iter().map(|row| record(&**row, who.mode)).collect()
+}
+
+/// The keys of a partner, with their last uses and the sealed texts.
+pub async fn read(connection: &mut dyn Connection, who: &Tenant) -> StoreResult<KeysRead> {
+    let values = values![who.mode, &who.partner];
+    let records = list(connection, who).await?;
+    let used = connection.fetch_all(&USED, values).await?;
+    let used = used
+        .iter()
+        .map(|row| Ok((row.id("key_id", who.mode)?, row.instant("last_used_at")?)));
+    let used = used.collect::<StoreResult<_>>()?;
+    let texts = connection.fetch_all(&TEXTS, values).await?;
+    let texts = texts.iter().map(|row| text(&**row, who.mode));
+    Ok(KeysRead {
+        records,
+        used,
+        texts: texts.collect::<StoreResult<_>>()?,
+    })
 }
 
 #[async_trait]

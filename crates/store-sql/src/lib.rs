@@ -27,7 +27,7 @@ pub mod keys;
 pub mod ledger;
 pub mod maintenance;
 pub mod master_keys;
-mod partners;
+pub mod partners;
 mod pools;
 pub mod ports;
 pub mod preflight;

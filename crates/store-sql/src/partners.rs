@@ -1,18 +1,29 @@
 //! Partners.
 
-use kernel::StoreResult;
-use partner_core::{Partner, PartnerStatus};
+use kernel::{Mode, StoreResult};
+use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 
-use crate::{Row, Statement};
+use crate::{Connection, Row, Statement, values};
 
-pub(crate) static FIND: Statement = Statement::new(
+pub async fn find(connection: &mut dyn Connection, who: &Tenant) -> StoreResult<Option<Partner>> {
+    let values = values![who.mode, &who.partner];
+    let row = connection.fetch_optional(&FIND, values).await?;
+    row.map(|row| partner(&*row)).transpose()
+}
+
+static FIND: Statement = Statement::new(
     "partners",
     "SELECT partner_id, name AS partner_name, status AS partner_status FROM partners
      WHERE mode = $1 AND partner_id = $2",
 );
 
 /// The ids of at most 1,000 partners.
-pub(crate) static IDS: Statement = Statement::new(
+pub async fn ids(connection: &mut dyn Connection, mode: Mode) -> StoreResult<Vec<PartnerId>> {
+    let rows = connection.fetch_all(&IDS, values![mode]).await?;
+    rows.iter().map(|row| row.partner()).collect()
+}
+
+static IDS: Statement = Statement::new(
     "partners",
     "SELECT partner_id FROM partners WHERE mode = $1 ORDER BY partner_id LIMIT 1000",
 );

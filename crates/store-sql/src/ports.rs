@@ -13,11 +13,11 @@ pub mod names {
     pub use partner_core::idempotency::Scope;
     pub use partner_core::key::{KeyHash, KeyId};
     pub use partner_core::ports::{
-        ConfigVersions, Directory, MasterKeyStore, PartnerStore, PartnerTx, ResealedValue,
-        SealedRow, SealedValue, StoredMasterKey, UnitOfWork,
+        ConfigVersions, Directory, KeysRead, MasterKeyStore, PartnerStore, PartnerTx,
+        ResealedValue, SealedRow, SealedValue, StoredMasterKey, UnitOfWork,
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
-    pub use partner_core::{Access, Tenant};
+    pub use partner_core::{Access, Partner, PartnerId, Tenant};
     pub use pools_core::engine::EngineName;
     pub use pools_core::export::{ExportedEntry, Window};
     pub use pools_core::ports::{
@@ -31,8 +31,8 @@ pub mod names {
 
     pub use crate::access::{self, StoredProfile};
     pub use crate::{
-        ReadStore, Reader, config, contingent_credits, exports, master_keys, preflight,
-        quote_retention, stats,
+        ReadStore, Reader, config, contingent_credits, exports, keys, master_keys, partners,
+        preflight, quote_retention, stats,
     };
 }
 
@@ -103,6 +103,18 @@ macro_rules! implement_ports {
 
             #[async_trait]
             impl PartnerStore for $store {
+                async fn partner_find(&self, who: &Tenant) -> StoreResult<Option<Partner>> {
+                    partners::find(self.reader().await?.connection(), who).await
+                }
+
+                async fn partner_ids(&self, mode: Mode) -> StoreResult<Vec<PartnerId>> {
+                    partners::ids(self.reader().await?.connection(), mode).await
+                }
+
+                async fn keys_read(&self, who: &Tenant) -> StoreResult<KeysRead> {
+                    keys::read(self.reader().await?.connection(), who).await
+                }
+
                 async fn partner_begin(
                     &self,
                     name: &'static str,

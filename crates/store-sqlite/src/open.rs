@@ -149,7 +149,8 @@ impl SqliteStore {
             return Ok(None);
         }
         let _open = OpenFile::at(path);
-        let connected = connect(path).read_only(true).connect().await;
+        // A connection that may only read would leave the files of the log behind.
+        let connected = connect(path).pragma("query_only", "ON").connect().await;
         let mut conn = connected.map_err(|fault| errors::opening(path, fault))?;
         let mode = stored_mode(path, &mut conn).await;
         // The result is known already, whatever closing the connection returns.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kernel::{Cas, StoreResult};
 
 use crate::Tenant;
-use crate::sealing::{Fingerprint, Sealed};
+use crate::sealing::{Fingerprint, MasterKey, Sealed};
 
 /// Whether values still depend on a master key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,19 @@ pub struct StoredMasterKey {
     /// The derived keys (indexes, signatures, tokens), sealed with this key. `None` for the first key, from which
     /// they derive.
     pub derived: Option<Sealed>,
+}
+
+impl StoredMasterKey {
+    /// The first key of a database, as it is recorded.
+    #[must_use]
+    pub fn first(key: &MasterKey) -> Self {
+        Self {
+            fingerprint: key.fingerprint(),
+            number: 1,
+            state: MasterKeyState::Current,
+            derived: None,
+        }
+    }
 }
 
 /// The row of a sealed value.

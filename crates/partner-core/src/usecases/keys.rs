@@ -6,7 +6,7 @@ use kernel::{Entropy, Mode, StoreError, Timestamp};
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::key::{KeyId, KeyKind, KeyRecord, KeyTerms, NewKey, publishable_place};
-use crate::ports::PartnerStore;
+use crate::ports::{KeysRead, PartnerStore};
 use crate::races::{LostRace, retry_lost_races};
 use crate::sealing::Sealer;
 use crate::{PartnerId, Tenant};
@@ -110,20 +110,21 @@ impl Keys {
     /// All keys of a partner, including revoked ones, the oldest first.
     pub async fn list(&self, partner: &PartnerId) -> Result<Vec<ListedKey>, KeysError> {
         let who = self.tenant(partner);
-        let mut tx = self.store.partner_begin("key_list").await?;
-        if tx.partner_lock(&who).await?.is_none() {
+        if self.store.partner_find(&who).await?.is_none() {
             return Err(KeysError::UnknownPartner(who.partner, self.mode));
         }
-        let used = tx.keys_used(&who).await?;
-        let texts = tx.key_texts(&who).await?;
+        let KeysRead {
+            records,
+            used,
+            texts,
+        } = self.store.keys_read(&who).await?;
         let text = |id| {
             let opened = self
                 .sealer
                 .open(&publishable_place(&who, id), texts.get(&id)?);
             String::from_utf8(opened.ok()?.to_vec()).ok()
         };
-        let keys = tx.keys_list(&who).await?.into_iter();
-        let listed = keys.map(|record| ListedKey {
+        let listed = records.into_iter().map(|record| ListedKey {
             last_used: used.get(&record.id).copied(),
             text: text(record.id),
             record,

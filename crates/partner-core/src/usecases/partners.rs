@@ -1,9 +1,9 @@
-//! Finding a partner by its id, for tools.
+//! Finding a partner by an id that resembles its own, for tools.
 
 use kernel::{Mode, StoreResult};
 
+use crate::PartnerId;
 use crate::ports::PartnerStore;
-use crate::{Partner, PartnerId, Tenant};
 
 /// Minimum Jaro-Winkler similarity of an id that is suggested as the intended one.
 const SUGGESTION_SIMILARITY: f64 = 0.8;
@@ -14,8 +14,7 @@ pub async fn nearest(
     mode: Mode,
     wanted: &str,
 ) -> StoreResult<Option<PartnerId>> {
-    let mut tx = store.partner_begin("partner_nearest").await?;
-    let ids = tx.partner_ids(mode).await?;
+    let ids = store.partner_ids(mode).await?;
     Ok(most_similar(&ids, wanted).cloned())
 }
 
@@ -27,10 +26,4 @@ pub fn most_similar<'i>(ids: &'i [PartnerId], wanted: &str) -> Option<&'i Partne
         .iter()
         .filter(|id| likeness(id) >= SUGGESTION_SIMILARITY);
     alike.max_by(|one, other| likeness(one).total_cmp(&likeness(other)))
-}
-
-/// The partner, if it is provisioned in this mode.
-pub async fn find(store: &dyn PartnerStore, who: &Tenant) -> StoreResult<Option<Partner>> {
-    let mut tx = store.partner_begin("partner_find").await?;
-    tx.partner_lock(who).await
 }

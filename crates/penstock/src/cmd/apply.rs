@@ -53,7 +53,7 @@ pub(crate) async fn run(
     let document = parse_document(&text, setting).map_err(|faults| refused(&name, &faults))?;
     if document.pools.is_empty() && document.partners.is_empty() {
         return Err(Failure::input(format!(
-            "{name}: expected at least one [[pools]] or [[partners]] table; the file has none"
+            "{name}: expected at least one [[pools]] or [[partners]] table, but the file is empty"
         )));
     }
     let run = if command.dry_run {
@@ -69,7 +69,7 @@ pub(crate) async fn run(
     let is_new = !runtime::store::is_there(&config.database);
     if is_new && config.mode == Mode::Live {
         return Err(Failure::input(format!(
-            "there is no database at {}, and mode live makes none by the way; correct the path, or run `penstock migrate` first",
+            "there is no database at {}, and in mode live only `penstock migrate` creates one; correct the path, or run it first",
             config.database
         )));
     }
@@ -81,6 +81,7 @@ pub(crate) async fn run(
     let installation = Installation::open_or_make(config).await?;
     terminal.name_installation(installation.mode, &database);
     if is_new && run == ApplyMode::Commit {
+        terminal.announce();
         terminal.remark(&format!("created the database {database}"));
     }
     let mut applied = apply(&installation, &document, ApplyMode::DryRun, loosening).await;
@@ -107,13 +108,14 @@ pub(crate) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the warnings about what a file would change, before it changes anything.
+/// Prints the installation, and the warnings about what a file would change, before it changes anything.
 fn warn(applied: &Result<Report, ApplyError>, terminal: &Terminal) {
     let warnings = match applied {
         Ok(report) => report.warnings.as_slice(),
         Err(ApplyError::Loosens(report)) => report.warnings.as_slice(),
-        Err(_) => &[],
+        Err(_) => return,
     };
+    terminal.announce();
     for line in warnings {
         terminal.remark(&format!("warning: {line}"));
     }

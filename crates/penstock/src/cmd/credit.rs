@@ -124,6 +124,8 @@ async fn book(
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let installation = Installation::open_to_write(given, terminal).await?;
+    let pools: Arc<dyn Directory<PoolsProfile>> = installation.base.store.clone();
+    check_pools(&pools.listing(installation.mode).await?, &credit)?;
     let credited = credit_to(&installation, partner, &credit).await?;
     installation.close().await;
     let asset = credit.amount.asset();
@@ -150,8 +152,6 @@ pub(crate) async fn credit_to(
     credit: &Credit,
 ) -> Result<Credited, Failure> {
     let who = installation.tenant(partner).await?;
-    let directory: Arc<dyn Directory<PoolsProfile>> = installation.base.store.clone();
-    check_pools(&directory.listing(who.mode).await?, credit)?;
     let crediting = CreditAccount {
         store: installation.base.store.clone(),
         entropy: Arc::clone(&installation.base.entropy),

@@ -181,6 +181,7 @@ async fn rotate(installation: &Installation, terminal: &Terminal) -> Result<(), 
         entropy: Arc::clone(&base.entropy),
     };
     let task = task(installation).await?;
+    terminal.announce();
     let mut work = Work::of(&rotation);
     let (key, outcome) = match task {
         Task::Promote { current, new } => {

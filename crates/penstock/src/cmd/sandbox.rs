@@ -96,7 +96,7 @@ pub(crate) async fn run(
         ));
     }
     let (folder, _temporary) = command.folder()?;
-    let mut config = configuration(&given, &command, &folder, terminal).await?;
+    let mut config = configuration(&given, &command, &folder, terminal)?;
     // The sandbox serves one developer, so fewer connections are no reason for a warning.
     runtime::descriptors::provide(&mut config, LISTENERS);
     let mut telemetry = Telemetry::default();
@@ -313,7 +313,7 @@ async fn checked(
 }
 
 /// The configuration of the folder's own database. Refuses mode live.
-async fn configuration(
+fn configuration(
     given: &InstallationArgs,
     command: &SandboxArgs,
     folder: &Path,
@@ -328,7 +328,7 @@ async fn configuration(
         return Err(refused());
     }
     // Loads the given settings first, so that a database on a server is refused instead of ignored.
-    let asked = given.load(terminal).await?;
+    let asked = given.load_as_set(terminal)?;
     match asked.database {
         Database::Sqlite(_) => {}
         Database::Postgres(_) => {

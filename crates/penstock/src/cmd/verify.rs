@@ -1,8 +1,12 @@
 //! `penstock verify`: checks every invariant over the whole database.
 
+use std::fs::Permissions;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use kernel::StoreResult;
+use kernel::{Mode, StoreResult, Timestamp};
 use partner_core::ports::{AuditReport, AuditStep};
 use runtime::OpenedBase;
 use serde::Serialize;
@@ -14,15 +18,36 @@ use crate::installation::Installation;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
-pub(crate) async fn run(given: InstallationArgs, terminal: &Terminal) -> Result<ExitCode, Failure> {
+/// Where the result also goes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VerifyArgs {
+    /// File that gets the result as metrics, for the textfile collector of node_exporter; replaced as a whole
+    #[arg(long, value_name = "FILE")]
+    metrics: Option<PathBuf>,
+}
+
+pub(crate) async fn run(
+    given: InstallationArgs,
+    command: VerifyArgs,
+    terminal: &Terminal,
+) -> Result<ExitCode, Failure> {
     let installation = Installation::open_to_read(&given, terminal).await?;
     installation.name_on(terminal);
     let base = &installation.base;
     let report = audit(base).await?;
+    let (mode, completed) = (installation.mode, base.clock.now());
     installation.close().await;
     if report.findings.is_empty() {
         // A store that checks nothing must not look like a store without findings.
         return Err(Failure::Failed("the store checked no invariant".to_owned()));
+    }
+    if let Some(file) = &command.metrics {
+        let metrics = metrics_of(&report, mode, completed);
+        let written = replace(file, &metrics);
+        written.map_err(|error| {
+            let file = file.display();
+            Failure::Failed(format!("--metrics: {file} cannot be written ({error})"))
+        })?;
     }
     terminal.answer(&Answer::of(&report), || text_of(&report))?;
     Ok(if report.clean() {
@@ -49,6 +74,46 @@ async fn audit(base: &OpenedBase) -> StoreResult<AuditReport> {
         .store
         .audit(&base.sealer, http_kit::is_well_formed, &told);
     audit.await
+}
+
+/// The result in Prometheus' text format.
+fn metrics_of(report: &AuditReport, mode: Mode, completed: Timestamp) -> String {
+    let breaches: u64 = report.findings.iter().map(|finding| finding.count).sum();
+    let rows = [
+        (
+            "penstock_verify_completed_timestamp_seconds",
+            "End of the last `penstock verify`, in seconds since 1970",
+            completed.seconds().to_string(),
+        ),
+        (
+            "penstock_verify_ok",
+            "1 if the last `penstock verify` found every invariant intact, else 0",
+            u8::from(report.clean()).to_string(),
+        ),
+        (
+            "penstock_verify_breaches",
+            "Rows that broke an invariant in the last `penstock verify`",
+            breaches.to_string(),
+        ),
+    ];
+    let text = |(name, help, value)| {
+        format!("# HELP {name} {help}\n# TYPE {name} gauge\n{name}{{mode=\"{mode}\"}} {value}\n")
+    };
+    rows.map(text).concat()
+}
+
+/// Replaces a file, so that its reader never finds half of it. The reader is another user.
+fn replace(file: &Path, text: &str) -> io::Result<()> {
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    let readable = Permissions::from_mode(0o644);
+    draft.as_file().set_permissions(readable)?;
+    draft.persist(file)?;
+    Ok(())
 }
 
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::fixture::{ACME, GATED, Installation, KEYS, POOL, acme, apply};
+use crate::fixture::{ACME, GATED, Installation, KEYS, POOL, SHOP, acme, apply};
 use gate_core::profile::GateProfile;
 use partner_core::events::{Service, secret_place};
 use partner_core::key::{KeyId, KeyKind, NewKey};
@@ -277,7 +277,7 @@ async fn revoked_literal_key_stays_revoked() {
 async fn older_literal_key_gets_its_text_when_applied_again() {
     let installation = Installation::new();
     let base = installation.open().await;
-    apply(&base, ACME).await.unwrap();
+    apply(&base, &format!("{ACME}{SHOP}")).await.unwrap();
     let text = format!("pk_test_{}", "c".repeat(32));
     // An older version stored a key in this way, without its text.
     let mut tx = base.store.provision_begin("older").await.unwrap();

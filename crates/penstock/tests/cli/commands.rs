@@ -1,10 +1,13 @@
 //! Keys, credits and `verify`: exit codes and JSON.
 
-use crate::fixture::{ACME, Installation, POOL, ended};
+use crate::fixture::{ACME, Installation, POOL, SHOP, ended};
 
 fn with_acme() -> Installation {
     let installation = Installation::new();
-    assert_eq!(installation.apply(&format!("{POOL}{ACME}"), &[]).code, 0);
+    assert_eq!(
+        installation.apply(&format!("{POOL}{ACME}{SHOP}"), &[]).code,
+        0
+    );
     installation
 }
 

@@ -2,13 +2,16 @@
 
 use serde_json::Value;
 
-use crate::fixture::{ACME, Installation, POOL};
+use crate::fixture::{ACME, Installation, POOL, SHOP};
 
 const EVER: &str = "--partner acme --from 2020-01-01 --to 2100-01-01";
 
 fn with_deposits() -> Installation {
     let installation = Installation::new();
-    assert_eq!(installation.apply(&format!("{POOL}{ACME}"), &[]).code, 0);
+    assert_eq!(
+        installation.apply(&format!("{POOL}{ACME}{SHOP}"), &[]).code,
+        0
+    );
     for words in [
         "balance credit --partner acme --currency EUR --amount 1000 --ref bank-1",
         "crypto credit --partner acme --asset USDT --network tron --amount 5.25 --ref =HYPERLINK(1)",

@@ -200,6 +200,8 @@ pub(crate) fn acme() -> Tenant {
 pub(crate) const POOL: &str =
     "[[pools]]\nid = \"EUR-USDT\"\nnetworks = [\"tron\"]\navailable = true\n";
 pub(crate) const ACME: &str = "[[partners]]\nid = \"acme\"\nname = \"Acme\"\n";
+/// The product of a partner without keys, who must have one.
+pub(crate) const SHOP: &str = "[partners.gate]\nenabled = true\n";
 /// The balance gate, which a file must contain if it enables pools.
 pub(crate) const GATED: &str = "balance_gate = true\n";
 pub(crate) const KEYS: &str =

@@ -30,7 +30,7 @@ fn help_separates_global_options_and_prints_defaults() {
             .expect("global options should have their own heading");
         for default in [
             "[default: sqlite://penstock-data/penstock.db]",
-            "[default: test]",
+            "[default: the mode of the database; test for a new one]",
             "[default: text]",
         ] {
             assert!(global.contains(default), "{default}: {text}");

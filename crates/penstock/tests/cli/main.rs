@@ -11,6 +11,8 @@ mod fixture;
 #[cfg(test)]
 mod help;
 #[cfg(test)]
+mod installing;
+#[cfg(test)]
 mod master_keys;
 #[cfg(test)]
 mod opening;

@@ -448,7 +448,10 @@ fn key_is_added_to_used_file_by_one_command_at_a_time() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let installation = Installation::in_a_file();
     let folder = installation.folder.path();
-    assert_eq!(installation.apply(&format!("{POOL}{ACME}"), &[]).code, 0);
+    assert_eq!(
+        installation.apply(&format!("{POOL}{ACME}{SHOP}"), &[]).code,
+        0
+    );
     let given = with(&installation, KEY, &["master-key", "add"]);
     assert_eq!(given.code, 2, "{given:?}");
     let (link, file) = (folder.join("master.key"), folder.join("kept.key"));

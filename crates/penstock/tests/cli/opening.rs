@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use crate::fixture::{ACME, Done, Installation, POOL};
+use crate::fixture::{ACME, Done, Installation, POOL, SHOP};
 
 const LIVE_KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
@@ -45,7 +45,7 @@ fn command_without_database_fails_and_creates_none() {
 #[test]
 fn dry_run_without_database_prints_changes_and_creates_nothing() {
     let installation = Installation::in_a_file();
-    let file = format!("{POOL}{ACME}");
+    let file = format!("{POOL}{ACME}{SHOP}");
     let done = installation.apply(&file, &["--dry-run"]);
     assert_eq!(done.code, 0, "{done:?}");
     assert!(done.out.contains("partner acme: created"), "{done:?}");

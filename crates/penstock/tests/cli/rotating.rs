@@ -10,7 +10,7 @@ use partner_core::usecases::rotation::{Present, RotateError, RotateSecret, Rotat
 use runtime::OpenedBase;
 use secrecy::ExposeSecret as _;
 
-use crate::fixture::{ACME, Installation, acme, apply};
+use crate::fixture::{ACME, Installation, SHOP, acme, apply};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const FIRST: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -163,7 +163,9 @@ async fn refused_rotation_leaves_secrets_unchanged() {
     }
     let unknown = rotate(&base, "stranger", Present::EndsAtOnce).await;
     assert!(matches!(unknown, Err(RotateError::UnknownPartner(..))));
-    apply(&base, &ACME.replace("acme", "bare")).await.unwrap();
+    apply(&base, &format!("{ACME}{SHOP}").replace("acme", "bare"))
+        .await
+        .unwrap();
     let bare = rotate(&base, "bare", Present::EndsAtOnce).await;
     assert!(matches!(bare, Err(RotateError::NoEndpoint(..))));
     assert_eq!(secrets(&base).await, before);
@@ -189,7 +191,9 @@ fn new_secret_is_printed_once_with_the_next_step() {
     assert_eq!(installation.apply(&file(), &[]).code, 0);
     let words = "webhook rotate-secret --partner acme --service pools --overlap 90m";
     let done = installation.run(&words.split(' ').collect::<Vec<_>>());
-    assert_eq!((done.code, done.err.as_str()), (0, ""));
+    assert_eq!(done.code, 0, "{done:?}");
+    assert!(done.err.starts_with("test, "), "{done:?}");
+    assert_eq!(done.err.lines().count(), 1, "{done:?}");
     assert_eq!(done.out.matches("whsec_").count(), 1, "{done:?}");
     let next = "next: give it to the partner";
     assert!(done.out.contains(next), "{done:?}");

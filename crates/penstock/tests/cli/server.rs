@@ -2,7 +2,7 @@
 
 use test_support::test_database::Database;
 
-use crate::fixture::{ACME, Done, Installation, KEY, POOL, ended};
+use crate::fixture::{ACME, Done, Installation, KEY, POOL, SHOP, ended};
 
 const READING: [&str; 4] = [
     "verify",
@@ -30,7 +30,7 @@ fn commands_never_create_or_change_schema_of_server() {
         assert!(done.err.contains("run `pools-service migrate`"), "{done:?}");
     }
     for more in [&[][..], &["--dry-run"]] {
-        let done = installation.apply(&format!("{POOL}{ACME}"), more);
+        let done = installation.apply(&format!("{POOL}{ACME}{SHOP}"), more);
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.err.contains("run `pools-service migrate`"), "{done:?}");
     }
@@ -40,10 +40,11 @@ fn commands_never_create_or_change_schema_of_server() {
 #[test]
 fn every_command_works_on_server_with_operating_role() {
     let installation = Installation::on_a_server(Database::make_now());
+    let database = installation.server.as_ref().unwrap();
     let webhook = "[partners.pools.webhook]\nurl = \"http://127.0.0.1:9/p\"\n";
     let applied = installation.apply(&format!("{POOL}{ACME}{webhook}"), &[]);
     assert_eq!(applied.code, 0, "{applied:?}");
-    let again = installation.apply(&format!("{POOL}{ACME}"), &[]);
+    let again = installation.apply(&format!("{POOL}{ACME}{webhook}"), &[]);
     assert!(again.out.starts_with("nothing to change"), "{again:?}");
     let made = installation.json(&words("key create --partner acme --kind secret"));
     let revoke = format!("key revoke --key-id {}", made["id"].as_str().unwrap());
@@ -54,19 +55,16 @@ fn every_command_works_on_server_with_operating_role() {
         "webhook rotate-secret --partner acme --service pools --overlap 24h",
     ] {
         let done = installation.run(&words(command));
-        assert_eq!(
-            (done.code, done.err.as_str()),
-            (0, ""),
-            "{command}: {done:?}"
-        );
+        assert_eq!(done.code, 0, "{command}: {done:?}");
+        let place = format!("test, postgres://{}/", place(&database.operating()));
+        assert!(done.err.starts_with(&place), "{command}: {done:?}");
     }
     for command in READING {
         let done = installation.run(&words(command));
-        assert_eq!(
-            (done.code, done.err.as_str()),
-            (0, ""),
-            "{command}: {done:?}"
-        );
+        assert_eq!(done.code, 0, "{command}: {done:?}");
+        let shown = if command == "verify" { "test, " } else { "" };
+        assert!(done.err.starts_with(shown), "{command}: {done:?}");
+        assert_eq!(done.err.is_empty(), shown.is_empty(), "{command}: {done:?}");
         let again = installation.run(&words(command));
         assert_eq!(
             again.out, done.out,
@@ -85,7 +83,7 @@ fn every_command_works_on_server_with_operating_role() {
 #[test]
 fn provisioning_commands_report_required_role_to_serving_role() {
     let installation = Installation::on_a_server(Database::make_now());
-    assert_eq!(installation.apply(ACME, &[]).code, 0);
+    assert_eq!(installation.apply(&format!("{ACME}{SHOP}"), &[]).code, 0);
     let serving = installation.server.as_ref().unwrap().serving();
     for command in [
         "apply -f file.toml",
@@ -110,7 +108,7 @@ fn server_database_needs_key_of_first_opening() {
     assert_eq!(without.code, 2, "{without:?}");
     let message = "PENSTOCK_MASTER_KEY: expected 32 bytes in base64";
     assert!(without.err.starts_with(message), "{without:?}");
-    assert_eq!(installation.run(&["verify"]).code, 0);
+    assert_eq!(installation.apply(POOL, &[]).code, 0);
     let other = KEY.replace("AAEC", "BBEC");
     let refused = with_key(&installation, &["verify"], &other);
     assert_eq!(refused.code, 2, "{refused:?}");

@@ -56,7 +56,7 @@ impl Database {
 
     /// The same database, with the file that a symbolic link names. The key and the log are beside that file.
     #[must_use]
-    pub(crate) fn behind_links(self) -> Self {
+    pub fn behind_links(self) -> Self {
         match self {
             Self::Sqlite(file) => Self::Sqlite(behind_links(file)),
             Self::Postgres(url) => Self::Postgres(url),

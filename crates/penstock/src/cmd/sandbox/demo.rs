@@ -13,7 +13,7 @@ use partner_core::events::{Service, generate_secret};
 use partner_core::key::{KeyKind, KeyTerms, NewKey};
 use partner_core::origin::Origin;
 use partner_core::webhooks::target::AllowPrivate;
-use partner_core::{Partner, Tenant, usecases::partners};
+use partner_core::{Partner, Tenant};
 use pools_core::profile::Network;
 use pools_core::usecases::credit_account::Credit;
 use provisioning::apply::{ApplyMode, Loosening};
@@ -106,7 +106,7 @@ impl Demo {
         fresh: bool,
     ) -> Result<(), Failure> {
         let who = self.tenant()?;
-        let known = partners::find(&*installation.base.store, &who).await?;
+        let known = installation.base.store.partner_find(&who).await?;
         let mut document = self.document()?;
         if let Some(known) = known.filter(|_| !fresh) {
             if has_gate(&*installation.base.store, &who).await? {
