@@ -182,4 +182,7 @@ def scraped(folder, *services, **options):
     with Prometheus(deploy, folder / f"prometheus-{secrets.token_hex(4)}", *targets, **options) as prometheus:
         up = 'count(up{job="penstock"} == 1)'
         prometheus.eventually(lambda: prometheus.values(up) == [len(targets)], "the services are scraped")
+        # Rules may be evaluated before the first scrape, and then miss the services.
+        absent = {"health": "ok", "state": "inactive"}
+        prometheus.eventually(lambda: absent.items() <= prometheus.alerts()["PenstockAbsent"].items(), "the rules see the services")
         yield prometheus
