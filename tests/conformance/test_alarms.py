@@ -179,7 +179,7 @@ def stay_quiet(prometheus, seconds):
 
 
 # rule: ops.alarms-true
-def test_no_alert_is_pending_or_firing_in_quiet_and_under_load(tmp_path, on_server):
+def test_alerts_stay_inactive_without_load_and_under_load(tmp_path, on_server):
     receiver = Receiver()
     hook = {"url": receiver.url, "secret": SECRET}
     world = on_server()
