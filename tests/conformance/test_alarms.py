@@ -9,11 +9,8 @@ import os
 import re
 import resource
 import secrets
-import shutil
 import signal
 import socket
-import sqlite3
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -22,13 +19,13 @@ import pytest
 import requests
 
 from client import Client
-from conftest import World, everything, finish, make_world
-from programs import Installation, Server, Service, eventually, program
-from prometheus import metrics_of, rules, scraped, shortened
-from provisioning import ADDRESS, gate_profile, new_key, partner_toml
+from conftest import World, everything, make_world
+from programs import Installation, Server, Service, program
+from prometheus import rules, scraped, shortened
+from provisioning import gate_profile, partner_toml
 from servers import OnServer, Postgres, Redis, free_port, own_folder
-from test_payments import ACCOUNT, SHOP
-from test_webhooks import SECRET, Receiver, listen
+from test_payments import SHOP, WALLET
+from test_webhooks import SECRET, Receiver
 from upgrade import Load, shop, trade
 
 # How long the quiet part takes, and the part under load. In `cargo xtask proof` each takes ten minutes.
@@ -43,7 +40,6 @@ SYNTHETIC = {
 }
 
 MINUTE = 60 * 1000
-WALLET = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8"
 
 
 @pytest.fixture
@@ -557,7 +553,7 @@ def test_alerts_fire_for_a_breach_and_for_a_verification_that_does_not_run(tmp_p
     assert world.installation.penstock(*verify).code == 0
     node = TextFile(written)
     with world.service, watched(tmp_path, world.service, node=node.address) as prometheus:
-        assert prometheus.values("penstock_verify_ok") == [1]
+        prometheus.eventually(lambda: prometheus.values("penstock_verify_ok") == [1], "the file is scraped")
         url = prometheus.alerts()["PenstockVerifyFailed"]["annotations"]["runbook_url"]
         assert url == "{{ $externalLabels.docs }}/operating.md#penstockverifyfailed"
         world.installation.change(f"UPDATE accounts SET available = available + 1 WHERE partner_id = '{partner.id}'")
