@@ -8,6 +8,7 @@ from client import Client
 from contract import Contract
 from programs import Installation
 from provisioning import POOLS, Partner, new_key, partner_toml, pool_toml, profile, terms_for
+from servers import Postgres, own_folder
 from workers import Scheduling, arranged
 
 
@@ -40,6 +41,7 @@ class World:
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "browsers: needs Firefox and WebKit")
+    config.addinivalue_line("markers", "alerts: the alerts that the test causes")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -121,6 +123,13 @@ def quick(tmp_path_factory, contract):
     world = make_world(tmp_path_factory.mktemp("quick"), contract, PENSTOCK_QUOTE_TTL="800ms")
     yield world
     finish(world)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """A private PostgreSQL that no test stops."""
+    with own_folder() as folder, Postgres(folder) as server:
+        yield server
 
 
 @pytest.fixture

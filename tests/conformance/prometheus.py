@@ -1,8 +1,10 @@
-"""A real Prometheus for one test: the shipped configuration and rules, scraping one service."""
+"""A real Prometheus for one test: the shipped configuration and rules, scraping services."""
 
+import contextlib
 import json
 import re
-import shutil
+import secrets
+import signal
 import subprocess
 import time
 import urllib.error
@@ -10,12 +12,14 @@ import urllib.parse
 import urllib.request
 from pathlib import Path
 
+import yaml
+
 from programs import PROGRAM_TIMEOUT, environment, program
 
-# The shipped target and interval. The tests have a shorter interval, `SCRAPED_EVERY`.
-TARGET, INTERVAL = "127.0.0.1:9464", "15s"
-# The shipped target of the gate service, which does not run in these tests.
-GATE_TARGET = ', "127.0.0.1:9465"'
+# The shipped targets and interval. The tests have a shorter interval, `SCRAPED_EVERY`.
+TARGETS, INTERVAL = '"127.0.0.1:9464", "127.0.0.1:9465"', "15s"
+# The job of node_exporter, which the shipped configuration contains as a comment.
+NODE_JOB, NODE_TARGET = re.compile(r"^  # (?=- job_name: node$|  static_configs:$|    - targets: )", re.MULTILINE), "127.0.0.1:9100"
 # Prometheus chooses its port, and logs it.
 LISTENING = re.compile(r'msg="Listening on".* address=(127\.0\.0\.1:\d+)')
 # Also the timeout of a scrape.
@@ -30,17 +34,45 @@ def promtool(*words, cwd):
     return done.stdout + done.stderr
 
 
-class Prometheus:
-    """Runs until the block ends; `target` is the metrics address of a service."""
+DURATION = re.compile(r"(\d+)([smhd])")
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
-    def __init__(self, deploy, folder, target):
+
+def shortened(rules):
+    """The rules with every duration divided by 60, so that alerts fire in seconds.
+
+    A duration is a range such as `[5m]`, which stays at least 5 s because it must hold two samples, or a wait such as `for: 5m`, which
+    becomes at most 10 s. Names, expressions and thresholds stay unchanged.
+    """
+
+    def seconds(text):
+        number, unit = DURATION.fullmatch(text).groups()
+        return int(number) * SECONDS[unit] // 60
+
+    rules = re.sub(r"\[(\w+)\]", lambda found: f"[{max(5, seconds(found[1]))}s]", rules)
+    return re.sub(r"(?<=  for: )(\w+)", lambda found: f"{min(10, seconds(found[1]))}s", rules)
+
+
+class Prometheus:
+    """Runs until the block ends.
+
+    `targets` are the metrics addresses of services, and `node` that of a node_exporter. `change` is a function of the text of the rules.
+    """
+
+    def __init__(self, deploy, folder, *targets, node=None, change=lambda rules: rules):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True)
-        shutil.copy(Path(deploy) / "penstock.rules.yml", self.folder)
+        rules = (Path(deploy) / "penstock.rules.yml").read_text()
+        (self.folder / "penstock.rules.yml").write_text(change(rules))
         config = (Path(deploy) / "prometheus.yml").read_text()
-        for shipped, ours in ((TARGET, target), (GATE_TARGET, ""), (INTERVAL, SCRAPED_EVERY)):
+        ours = ", ".join(f'"{target}"' for target in targets)
+        for shipped, replacement in ((TARGETS, ours), (INTERVAL, SCRAPED_EVERY)):
             assert shipped in config, f"{shipped} is not in the shipped configuration"
-            config = config.replace(shipped, ours)
+            config = config.replace(shipped, replacement)
+        if node:
+            config, lines = NODE_JOB.subn("  ", config)
+            assert lines == 3 and NODE_TARGET in config, config
+            config = config.replace(NODE_TARGET, node)
         (self.folder / "prometheus.yml").write_text(config)
         promtool("check", "config", "prometheus.yml", cwd=self.folder)
         self.log = self.folder / "prometheus.log"
@@ -113,3 +145,44 @@ class Prometheus:
         """The state of every alert rule, by name."""
         groups = self.ask("rules", type="alert")["groups"]
         return {rule["name"]: rule for group in groups for rule in group["rules"]}
+
+    def in_state(self, *states):
+        """The names of the alerts in one of these states: `inactive`, `pending`, `firing`."""
+        return {name for name, rule in self.alerts().items() if rule["state"] in states}
+
+    def fires(self, *names):
+        """Waits until these alerts fire."""
+        self.eventually(lambda: set(names) <= self.in_state("firing"), f"{names} fire")
+
+    def reload(self, change):
+        """Changes the text of the configuration while it runs."""
+        file = self.folder / "prometheus.yml"
+        file.write_text(change(file.read_text()))
+        self.process.send_signal(signal.SIGHUP)
+
+
+def rules():
+    """The shipped rules, by name."""
+    groups = yaml.safe_load(Path(program("DEPLOY_DIR"), "prometheus", "penstock.rules.yml").read_text())["groups"]
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
+
+
+def metrics_of(service):
+    """The address of a service's metrics."""
+    service.logs("Serving metrics")
+    [address] = [line["metrics.address"] for line in service.log_lines() if line["message"] == "Serving metrics"]
+    return address
+
+
+@contextlib.contextmanager
+def scraped(folder, *services, **options):
+    """The shipped Prometheus after its first scrape of every service."""
+    targets = [metrics_of(service) for service in services]
+    deploy = Path(program("DEPLOY_DIR"), "prometheus")
+    with Prometheus(deploy, folder / f"prometheus-{secrets.token_hex(4)}", *targets, **options) as prometheus:
+        up = 'count(up{job="penstock"} == 1)'
+        prometheus.eventually(lambda: prometheus.values(up) == [len(targets)], "the services are scraped")
+        # Rules may be evaluated before the first scrape, and then miss the services.
+        absent = {"health": "ok", "state": "inactive"}
+        prometheus.eventually(lambda: absent.items() <= prometheus.alerts()["PenstockAbsent"].items(), "the rules see the services")
+        yield prometheus

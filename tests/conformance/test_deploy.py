@@ -161,13 +161,15 @@ def test_units_start_the_programs_with_the_files_of_the_guide():
     for name, words in (
         ("pools-service.service", "/usr/local/bin/pools-service --config /etc/penstock/penstock.toml"),
         ("gate-service.service", "/usr/local/bin/gate-service --config /etc/penstock/penstock.toml"),
-        ("penstock-verify.service", "/usr/local/bin/penstock --config /etc/penstock/penstock.toml verify"),
+        ("penstock-verify.service", "/usr/local/bin/penstock --config /etc/penstock/penstock.toml verify --metrics /var/cache/penstock/verify.prom"),
     ):
         unit = configparser.ConfigParser(strict=False, interpolation=None, delimiters=("=",))
         unit.optionxform = str
         unit.read_string(deployed("systemd", name).read_text())
         service = unit["Service"]
         assert service["ExecStart"] == words
+        for folder in re.findall(r"--metrics (\S+)/verify.prom$", words):
+            assert (folder, service["CacheDirectoryMode"]) == (f"/var/cache/{service['CacheDirectory']}", "0755")
         assert (service["User"], service["EnvironmentFile"]) == ("penstock", "/etc/penstock/secrets.env")
         # Shutdown takes up to 25 s; a shorter timeout would kill it.
         assert "TimeoutStopSec" not in service or service["TimeoutStopSec"] == "30s"

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from xdist.scheduler import LoadScopeScheduling
 
 # Each test of these files may run in another worker. The tests of any other file share fixtures, so one worker runs them in their order.
-APART = ("test_checkout.py", "test_fuzzing.py", "test_live.py", "test_web.py")
+APART = ("test_alarms.py", "test_checkout.py", "test_fuzzing.py", "test_live.py", "test_web.py")
 
 # These tests keep the processor busy, and the others mostly wait.
 OF_BROWSERS = ("test_checkout.py", "test_pages.py", "test_web.py")
@@ -30,6 +30,7 @@ LONGEST = (
     "[sdk/sdk]",
     "[e2e/",
     "[gate-v1]",
+    "test_alarms.py",
     "test_operator.py",
     "test_apply.py",
     "test_crash.py",

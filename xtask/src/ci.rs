@@ -30,6 +30,7 @@ const PROOF: [Row; 2] = [
             "crash campaigns",
             "bench --quick",
             "browsers",
+            "alarms",
         ],
         is_niced: false,
     },

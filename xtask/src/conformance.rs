@@ -23,8 +23,19 @@ const WITH_WINDOWS: &str = "chromium";
 /// The programs that play a rail and a verifier.
 const TRIALS: [&str; 2] = ["test-rail", "test-verifier"];
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
-/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client and the browsers.
-const PROGRAMS: [&str; 4] = ["zsh", "curl", BROWSER, WITH_WINDOWS];
+/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client, the browsers, servers and the
+/// proxy of the deployment.
+const PROGRAMS: [&str; 7] = [
+    "zsh",
+    "curl",
+    BROWSER,
+    WITH_WINDOWS,
+    "initdb",
+    "redis-server",
+    "nginx",
+];
+/// The seconds for which the alarms must stay quiet without load, and again under load.
+const ALARMS: (&str, &str) = ("CONFORMANCE_ALARMS", "600");
 /// Firefox and WebKit, with the virtual display that WebKit needs.
 const OTHER_BROWSERS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
 
@@ -33,6 +44,15 @@ const WORKERS: &str = "--numprocesses=4";
 
 /// Runs the suites. `conftest.py` deselects the tests of Firefox and WebKit unless an argument `-m` names their marker.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome> {
+    run_with(workspace, arguments, &[])
+}
+
+/// Runs the suites with more variables.
+fn run_with(
+    workspace: &Workspace,
+    arguments: &[String],
+    variables: &[(&str, &str)],
+) -> Result<Outcome> {
     let requirements = workspace.path("tests/conformance/requirements.txt");
     if !requirements.is_file() {
         return Err(
@@ -77,7 +97,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<Outcome
         .env("TEST_VERIFIER_BIN", plain.join(TRIALS[1]))
         .env("VERIFY_DELIVERY_BIN", plain.join(RECEIVER))
         .env("WEB_DIR", web)
-        .env("PYTHONDONTWRITEBYTECODE", "1");
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .envs(variables.iter().copied());
     // The lints of this workspace do not apply to the generated clients.
     for (name, _) in LINTING {
         command.env_remove(name);
@@ -96,6 +117,12 @@ fn choose_tests(arguments: &[String]) -> bool {
 pub(crate) fn browsers(workspace: &Workspace) -> Result<Outcome> {
     servers::install(workspace, &OTHER_BROWSERS)?;
     run(workspace, &["-m".to_owned(), "browsers".to_owned()])
+}
+
+/// Runs the tests of the alarms, with ten minutes of quiet and ten of load.
+pub(crate) fn alarms(workspace: &Workspace) -> Result<Outcome> {
+    let tests = ["-k", "test_alarms"].map(str::to_owned);
+    run_with(workspace, &tests, &[ALARMS])
 }
 
 /// Installs the pinned packages in a virtual environment, and returns its interpreter.

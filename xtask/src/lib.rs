@@ -43,11 +43,12 @@ usage: cargo xtask <task>
   check [names]          every check that needs no suite, or the named ones; a failed check does not stop the others
   ci                     what CI runs for every change: the checks, test, conformance and crash
   proof                  the longer suites, which a workflow runs every night: failover, campaigns of the crash proof, benchmarks, the
-                         widget in other browsers, model, all mutations, fuzz, a log that is not read, doc
+                         widget in other browsers, alarms, model, all mutations, fuzz, a log that is not read, doc
   test [args]            all Rust suites; args go to `cargo test`
   pooler [args]          the Postgres store's suite through a PgBouncer, 1.21 or newer; args go to `cargo test`
   conformance [args]     the suites in other languages under tests/conformance/; args go to pytest
   browsers               the suites that need Firefox and WebKit
+  alarms                 the alerts in a real Prometheus, with ten minutes of quiet and ten of load
   crash [args]           the crash proof: every crash point once, or with `campaigns` the random and long parts; args go to the program
   failover [args]        a real failover: kills, freezes, cuts off and switches over Patroni's primary; --short, or --trades N
   model [--long | names] the model check: every state of the machines that move money; --long: larger scenes; or the named scenes
@@ -95,6 +96,10 @@ fn run(task: &str, rest: &[String]) -> Result<ExitCode> {
         "browsers" => {
             no_arguments(rest)?;
             return finish(&conformance::browsers(&workspace)?);
+        }
+        "alarms" => {
+            no_arguments(rest)?;
+            return finish(&conformance::alarms(&workspace)?);
         }
         "crash" => return finish(&crash::run(&workspace, rest)?),
         "failover" => return finish(&crash::failover(&workspace, rest)?),

@@ -31,7 +31,7 @@ impl Needed {
 }
 
 /// Every program that a suite may require; the first [`SERVERS`] belong to the servers.
-const KNOWN: [Needed; 13] = [
+const KNOWN: [Needed; 14] = [
     Needed::new("initdb", "postgresql", "PostgreSQL 15 or newer"),
     Needed::new("pgbench", "postgresql", "PostgreSQL 15 or newer"),
     Needed::new("redis-server", "redis-server", "Redis 7 or newer"),
@@ -57,6 +57,7 @@ const KNOWN: [Needed; 13] = [
     Needed::new("patroni", "patroni", "Patroni 3 or newer"),
     Needed::new("etcd", "etcd-server", "etcd 3.4 or newer"),
     Needed::new("haproxy", "haproxy", "HAProxy 2.6 or newer"),
+    Needed::new("nginx", "nginx", "nginx 1.18 or newer"),
 ];
 /// Number of the [`KNOWN`] programs that the servers run.
 const SERVERS: usize = 3;
