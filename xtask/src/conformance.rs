@@ -23,8 +23,17 @@ const WITH_WINDOWS: &str = "chromium";
 /// The programs that play a rail and a verifier.
 const TRIALS: [&str; 2] = ["test-rail", "test-verifier"];
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
-/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client and the browsers.
-const PROGRAMS: [&str; 4] = ["zsh", "curl", BROWSER, WITH_WINDOWS];
+/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client, the programs of an operator and
+/// the browsers.
+const PROGRAMS: [&str; 7] = [
+    "zsh",
+    "curl",
+    "initdb",
+    "logrotate",
+    "sqlite3",
+    BROWSER,
+    WITH_WINDOWS,
+];
 /// Firefox and WebKit, with the virtual display that WebKit needs.
 const OTHER_BROWSERS: [&str; 3] = ["firefox-esr", "WebKitWebDriver", "Xvfb"];
 
