@@ -203,7 +203,7 @@ class Service:
     def __init__(self, installation, binary, words, settings):
         self.installation = installation
         self.log_path = installation.folder / f"service-{secrets.token_hex(4)}.log"
-        with self.log_path.open("wb") as log:
+        with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [program(binary), *map(str, words)],
                 env=environment(settings),

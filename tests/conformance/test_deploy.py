@@ -6,9 +6,10 @@ import tomllib
 import urllib.request
 from pathlib import Path
 
+import pytest
 import yaml
 
-from programs import Service, program
+from programs import Service, program, run
 
 MASTER_KEY = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 ORIGINS = ("PENSTOCK_GATE_ORIGIN", "PENSTOCK_WIDGET_ORIGIN")
@@ -20,9 +21,25 @@ def deployed(*parts):
     return Path(program("DEPLOY_DIR"), *parts)
 
 
+def example(name):
+    """The variables of an example file: lines of a name and a value in double quotes."""
+    lines = deployed("config", name).read_text().splitlines()
+    return dict(re.fullmatch(r'(\w+)="([^"$`\\]*)"', line).groups() for line in lines if line and not line.startswith("#"))
+
+
 def secrets_example():
-    lines = deployed("config", "secrets.env.example").read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    return example("secrets.env.example")
+
+
+@pytest.mark.parametrize("name", ["secrets.env.example", "operator.env.example"])
+def test_shell_reads_the_values_of_an_example_file(name):
+    """A URL has a `&`, which ends a value without quotes."""
+    file = deployed("config", name)
+    done = run(["sh", "-c", f"set -a; . {file}; env"], {})
+    lines = [line for line in done.out.splitlines() if line.startswith("PENSTOCK_")]
+    assert (done.code, dict(line.split("=", 1) for line in lines)) == (0, example(name)), done.err
+    assert "&" in example(name)["PENSTOCK_DATABASE_URL"]
+    assert example(name)["PENSTOCK_MASTER_KEY"] == ""
 
 
 # rule: program.config-masked
@@ -123,7 +140,7 @@ def test_gate_container_serves_widget_that_calls_its_published_ports(installatio
     for name in ("PENSTOCK_DATABASE_URL", "PENSTOCK_REDIS_URL", "PENSTOCK_POOLS_LISTEN"):
         del given[name]
     given |= {"PENSTOCK_GATE_LISTEN": "127.0.0.1:0", "PENSTOCK_WIDGET_LISTEN": "0.0.0.0:0"}
-    assert installation.penstock("apply", "-f", installation.write(""), **given).code == 0
+    assert installation.penstock("migrate", **given).code == 0
     named = {name: given.pop(name) for name in ORIGINS}
     for origins in (named, {}):
         with installation.start_gate(**given, **origins) as service:
@@ -143,7 +160,7 @@ def test_both_services_of_the_guide_start_side_by_side(installation):
     file = deployed("config", "penstock.toml")
     rates = f"static:{deployed('config', 'rates.toml')}"
     settings = {**installation.settings, "PENSTOCK_MASTER_KEY": MASTER_KEY, "PENSTOCK_RATES": rates}
-    assert installation.penstock("--config", file, "apply", "-f", installation.write(""), **settings).code == 0
+    assert installation.penstock("--config", file, "migrate", **settings).code == 0
     metrics = set()
     for name, binary in (("pools-service", "POOLS_SERVICE_BIN"), ("gate-service", "GATE_SERVICE_BIN")):
         own = re.findall(r"^Environment=(\w+)=(.*)$", deployed("systemd", f"{name}.service").read_text(), re.MULTILINE)

@@ -8,6 +8,7 @@ import re
 import subprocess
 import threading
 import urllib.request
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -225,6 +226,19 @@ def test_commands_of_the_provisioning_page_work_when_pasted(folder, name):
     for block in blocks(page):
         done = shell(name, folder, f"set -e\n{block}")
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+# rule: docs.commands-run
+@pytest.mark.parametrize("name", SHELLS)
+def test_commands_of_the_command_line_page_work_when_pasted(folder, name):
+    """In the order of the page, on one embedded database."""
+    [file, *_] = blocks(Path(program("DOCS_DIR"), "provisioning.md"), "toml")
+    (folder / "partners.toml").write_text(file)
+    next_year = str(datetime.now(timezone.utc).year + 1)
+    for block in blocks(Path(program("DOCS_DIR"), "command-line.md")):
+        block = re.sub(r"(--expires )\d{4}", rf"\g<1>{next_year}", block)
+        done = shell(name, folder, f"set -e\n{block}", HOME=folder)
+        assert done.returncode == 0, block + done.stdout + done.stderr
 
 
 def test_file_of_the_provisioning_page_is_taken_by_the_database_of_the_sandbox(folder):

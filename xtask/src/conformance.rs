@@ -23,9 +23,9 @@ const WITH_WINDOWS: &str = "chromium";
 /// The programs that play a rail and a verifier.
 const TRIALS: [&str; 2] = ["test-rail", "test-verifier"];
 const WEB_SOURCES: [&str; 4] = ["dev", "dist", "src", "test"];
-/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client, the browsers, servers and the
-/// proxy of the deployment.
-const PROGRAMS: [&str; 7] = [
+/// Programs that the suites run in addition to the built ones: the default shell of macOS, an HTTP client, the browsers, servers, the
+/// proxy of the deployment, and the programs of an operator.
+const PROGRAMS: [&str; 9] = [
     "zsh",
     "curl",
     BROWSER,
@@ -33,6 +33,8 @@ const PROGRAMS: [&str; 7] = [
     "initdb",
     "redis-server",
     "nginx",
+    "logrotate",
+    "sqlite3",
 ];
 /// The seconds for which the alarms must stay quiet without load, and again under load.
 const ALARMS: (&str, &str) = ("CONFORMANCE_ALARMS", "600");

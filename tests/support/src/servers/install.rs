@@ -31,12 +31,14 @@ impl Needed {
 }
 
 /// Every program that a suite may require; the first [`SERVERS`] belong to the servers.
-const KNOWN: [Needed; 14] = [
+const KNOWN: [Needed; 16] = [
     Needed::new("initdb", "postgresql", "PostgreSQL 15 or newer"),
     Needed::new("pgbench", "postgresql", "PostgreSQL 15 or newer"),
     Needed::new("redis-server", "redis-server", "Redis 7 or newer"),
     Needed::new("zsh", "zsh", "zsh"),
     Needed::new("curl", "curl", "curl"),
+    Needed::new("logrotate", "logrotate", "logrotate"),
+    Needed::new("sqlite3", "sqlite3", "the command line of SQLite"),
     Needed::new("chromium", "chromium", "Chromium 110 or newer"),
     Needed::new(
         "chromium-headless-shell",
