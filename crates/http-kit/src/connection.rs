@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Request, Response};
+use axum::http::{HeaderValue, Request, Response, header};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -23,7 +23,7 @@ use instruments::http::Answer as Counted;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tower::Service;
@@ -71,7 +71,8 @@ enum End {
     Late(DeadlineExceeded),
 }
 
-/// Serves one connection until it closes, misses a deadline, or the service stops.
+/// Serves one connection until it closes or misses a deadline. After the service begins to stop, the connection has a
+/// short deadline for another request, and closes after its next response.
 pub(crate) async fn drive(
     stream: TcpStream,
     peer: SocketAddr,
@@ -84,14 +85,19 @@ pub(crate) async fn drive(
         Share::Health => shared.deadlines.reserved(),
     };
     let progress = Progress::new(deadlines);
+    let stopped = async {
+        shutdown.cancelled().await;
+        sleep(deadlines.stop_grace()).await;
+    };
     // The connection has no buffer before its first byte arrives.
     tokio::select! {
-        () = shutdown.cancelled() => return,
+        biased;
         arrived = timeout(deadlines.first_byte, stream.readable()) => {
             if arrived.is_err() {
                 return;
             }
         }
+        () = stopped => return,
     }
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&progress)));
     let handler = Handler {
@@ -139,18 +145,16 @@ fn protocol(share: Share) -> http1::Builder {
 
 async fn run(http: &mut Http, progress: &Progress, shutdown: &CancellationToken) -> End {
     let mut cancelled = pin!(shutdown.cancelled());
-    let mut leaving = false;
+    let mut stopping = false;
     let mut alarm = pin!(sleep_until(Instant::now()));
     poll_fn(|cx| {
+        // The library's `graceful_shutdown` would close an idle connection at once.
+        if !stopping && cancelled.as_mut().poll(cx).is_ready() {
+            stopping = true;
+            progress.stop();
+        }
         if let Poll::Ready(done) = Pin::new(&mut *http).poll(cx) {
             return Poll::Ready(End::Closed(done.err()));
-        }
-        if !leaving && cancelled.as_mut().poll(cx).is_ready() {
-            leaving = true;
-            Pin::new(&mut *http).graceful_shutdown();
-            if let Poll::Ready(done) = Pin::new(&mut *http).poll(cx) {
-                return Poll::Ready(End::Closed(done.err()));
-            }
         }
         poll_deadline(cx, progress, alarm.as_mut()).map(End::Late)
     })
@@ -395,7 +399,7 @@ impl Future for Answering {
     type Output = Result<Response<Full<Bytes>>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = match std::mem::replace(&mut self.state, Answer::Taken) {
+        let mut response = match std::mem::replace(&mut self.state, Answer::Taken) {
             Answer::Ready(response) => response,
             Answer::Task(mut task) => match Pin::new(&mut task).poll(cx) {
                 Poll::Ready(Ok(response)) => response,
@@ -408,6 +412,10 @@ impl Future for Answering {
             Answer::Taken => return Poll::Pending,
         };
         self.progress.answering();
+        if self.progress.is_stopping() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
         Poll::Ready(Ok(response))
     }
 }

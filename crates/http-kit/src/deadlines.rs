@@ -33,7 +33,8 @@ pub struct Deadlines {
     pub idle: Duration,
     /// From the first write that blocks until the response is completely written.
     pub write: Duration,
-    /// For requests in flight after shutdown begins.
+    /// For requests in flight after shutdown begins. A tenth of it, but at most 1 s, is for requests on
+    /// connections that are silent or idle then.
     pub shutdown: Duration,
 }
 
@@ -50,6 +51,10 @@ impl Default for Deadlines {
     }
 }
 
+/// Time for one more request on a silent or idle connection after shutdown begins. A proxy may be
+/// sending a request on such a connection. If it is closed at once, the proxy cannot know whether the
+/// request was processed, so it may not repeat a POST and returns 502.
+const STOP_GRACE: Duration = Duration::from_secs(1);
 /// Time for the head of a connection in the reserved share.
 const RESERVED_HEAD: Duration = Duration::from_secs(1);
 /// Time for a connection in the reserved share to read its response.
@@ -64,6 +69,11 @@ impl Deadlines {
             write: self.write.min(RESERVED_WRITE),
             ..self
         }
+    }
+
+    /// [`STOP_GRACE`], or less if the listener has little time to shut down.
+    pub(crate) fn stop_grace(self) -> Duration {
+        STOP_GRACE.min(self.shutdown / 10)
     }
 }
 
@@ -106,6 +116,7 @@ struct Inner {
     framing: Framing,
     body_open: bool,
     ended: bool,
+    stopping: bool,
 }
 
 impl Progress {
@@ -119,6 +130,7 @@ impl Progress {
                 framing: Framing::default(),
                 body_open: false,
                 ended: false,
+                stopping: false,
             }),
         })
     }
@@ -144,6 +156,21 @@ impl Progress {
     /// Records that the response is ready to be written.
     pub(crate) fn answering(&self) {
         self.inner.lock().phase = Phase::Answering;
+    }
+
+    /// Records that the service stops. If the connection is idle, its time for another request becomes short.
+    pub(crate) fn stop(&self) {
+        let mut inner = self.inner.lock();
+        inner.stopping = true;
+        if inner.phase == Phase::Idle {
+            let due = Instant::now() + self.deadlines.stop_grace();
+            inner.phase_due = inner.phase_due.map(|idle| idle.min(due));
+        }
+    }
+
+    /// Whether the service stops. Each response is then the last of its connection.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.inner.lock().stopping
     }
 
     /// Whether part of the last request is still unread on the connection.
@@ -209,8 +236,13 @@ impl Progress {
         let mut inner = self.inner.lock();
         inner.write_due = None;
         if inner.phase == Phase::Answering {
+            let idle = if inner.stopping {
+                self.deadlines.stop_grace()
+            } else {
+                self.deadlines.idle
+            };
             inner.phase = Phase::Idle;
-            inner.phase_due = Some(Instant::now() + self.deadlines.idle);
+            inner.phase_due = Some(Instant::now() + idle);
         }
     }
 }

@@ -6,12 +6,13 @@
 //! sending its head one byte at a time.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use instruments::http::{self, Connection};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -49,6 +50,9 @@ impl Options {
 
 /// Serves HTTP/1.1 until `shutdown` is cancelled, then finishes requests in flight and returns.
 ///
+/// Connections in the backlog, and silent and idle connections, have a short time to send one more
+/// request, so that a stop loses none.
+///
 /// A request runs to its end even after its client has disconnected.
 ///
 /// # Errors
@@ -69,11 +73,19 @@ pub async fn serve(
         name: options.name,
     });
     let connections = TaskTracker::new();
+    let mut acceptor = Acceptor {
+        shared: Arc::clone(&shared),
+        connections: connections.clone(),
+        shutdown: shutdown.clone(),
+        admission: Admission::new(options.bounds),
+        refusals: Arc::new(Semaphore::new(REFUSALS)),
+        bound_warnings: Warnings::default(),
+    };
     tokio::select! {
         () = shutdown.cancelled() => {}
-        () = accept(&listener, &shared, &connections, &shutdown, options.bounds) => {}
+        () = acceptor.accept(&listener) => {}
     }
-    drop(listener);
+    acceptor.accept_backlog(listener);
     connections.close();
     shared.requests.close();
     let finished = async {
@@ -90,54 +102,86 @@ pub async fn serve(
     Ok(())
 }
 
-async fn accept(
-    listener: &TcpListener,
-    shared: &Arc<Shared>,
-    connections: &TaskTracker,
-    shutdown: &CancellationToken,
-    bounds: Bounds,
-) {
-    let admission = Admission::new(bounds);
-    let refusals = Arc::new(Semaphore::new(REFUSALS));
-    let (mut bound_warnings, mut failure_warnings) = (Warnings::default(), Warnings::default());
-    loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) if is_of_one_connection(&error) => continue,
-            Err(error) => {
-                // File descriptors or memory are exhausted. The pause lets other requests finish.
-                http::unaccepted(shared.name);
-                if failure_warnings.is_due() {
-                    warn_of_failure(&error);
+/// The most connections that are accepted from the backlog when the listener closes. Linux limits a backlog to
+/// `net.core.somaxconn`, which is 4,096 by default.
+const MAX_BACKLOG: usize = 4096;
+
+/// Admits connections and starts their tasks.
+struct Acceptor {
+    shared: Arc<Shared>,
+    connections: TaskTracker,
+    shutdown: CancellationToken,
+    admission: Arc<Admission>,
+    refusals: Arc<Semaphore>,
+    bound_warnings: Warnings,
+}
+
+impl Acceptor {
+    async fn accept(&mut self, listener: &TcpListener) {
+        let mut failure_warnings = Warnings::default();
+        loop {
+            match listener.accept().await {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    // File descriptors or memory are exhausted. The pause lets other requests finish.
+                    http::unaccepted(self.shared.name);
+                    if failure_warnings.is_due() {
+                        warn_of_failure(&error);
+                    }
+                    sleep(Duration::from_millis(50)).await;
                 }
-                sleep(Duration::from_millis(50)).await;
-                continue;
             }
+        }
+    }
+
+    /// Accepts the connections in the backlog, then closes the listener. The system resets a connection that is still in
+    /// the backlog then, although its client may have sent a request. The runtime sees a connection only after it has
+    /// polled the system, so this function asks the system itself.
+    fn accept_backlog(&mut self, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else {
+            return;
         };
+        for _ in 0..MAX_BACKLOG {
+            match listener.accept() {
+                Ok((stream, peer)) => {
+                    if stream.set_nonblocking(true).is_ok()
+                        && let Ok(stream) = TcpStream::from_std(stream)
+                    {
+                        self.admit(stream, peer);
+                    }
+                }
+                Err(error) if is_of_one_connection(&error) => {}
+                // The backlog is empty, or file descriptors or memory are exhausted.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn admit(&mut self, stream: TcpStream, peer: SocketAddr) {
         // Responses are small and complete, so waiting to fill a packet would only delay them.
         let _ = stream.set_nodelay(true);
-        let slot = admission.admit(peer.ip());
+        let slot = self.admission.admit(peer.ip());
         if slot.as_ref().map(|slot| slot.share) != Some(Share::Full) {
-            http::over_bound(shared.name);
-            if bound_warnings.is_due() {
+            http::over_bound(self.shared.name);
+            if self.bound_warnings.is_due() {
                 warn_of_bounds();
             }
         }
+        let shared = Arc::clone(&self.shared);
         let Some(slot) = slot else {
-            let site = shared.site.clone();
             // If too many refusals are in flight, the connection is closed without a response.
-            if let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned() {
-                connections.spawn(async move {
-                    turn_away(stream, site).await;
+            if let Ok(refusal) = Arc::clone(&self.refusals).try_acquire_owned() {
+                self.connections.spawn(async move {
+                    turn_away(stream, shared.site.clone()).await;
                     drop(refusal);
                 });
             }
-            continue;
+            return;
         };
-        let shared = Arc::clone(shared);
-        let shutdown = shutdown.clone();
+        let shutdown = self.shutdown.clone();
         let counted = Connection::accepted(shared.name);
-        connections.spawn(async move {
+        self.connections.spawn(async move {
             drive(stream, peer, slot.share, shared, shutdown).await;
             drop((slot, counted));
         });

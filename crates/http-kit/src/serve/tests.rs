@@ -1,11 +1,11 @@
-use std::net::SocketAddr;
+mod stopping;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::routing::{get, post};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -406,38 +406,6 @@ async fn unread_response_is_abandoned() {
     let mut response = Vec::new();
     let end = stream.read_to_end(&mut response).await;
     assert!(end.is_err() || response.len() < 32 * 1024 * 1024);
-}
-
-#[tokio::test]
-async fn shutdown_finishes_requests_in_flight() {
-    let server = start(|_| {}).await;
-    let idle = connect(&server).await;
-    let mut busy = connect(&server).await;
-    busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
-    let mut gone = connect(&server).await;
-    gone.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
-    counted(&server.calls.begun, 2).await;
-    drop(gone);
-    server.stop.cancel();
-    let response = read_to_end(&mut busy).await;
-    assert!(response.ends_with("slow"), "{response}");
-    server.task.await.unwrap().unwrap();
-    assert_eq!(server.calls.done.load(Ordering::SeqCst), 2);
-    drop(idle);
-    assert!(TcpStream::connect(server.at).await.is_err());
-}
-
-#[tokio::test]
-async fn shutdown_waits_no_longer_than_its_deadline() {
-    let server = start(|options| options.deadlines.shutdown = SHORT).await;
-    let mut busy = connect(&server).await;
-    busy.write_all(b"GET /stuck HTTP/1.1\r\n\r\n")
-        .await
-        .unwrap();
-    counted(&server.calls.begun, 1).await;
-    server.stop.cancel();
-    let ended = timeout(LONG / 2, server.task).await;
-    ended.expect("the server stops").unwrap().unwrap();
 }
 
 const HEALTH: &[u8] = b"GET /health HTTP/1.1\r\n\r\n";
