@@ -4,10 +4,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{EncodeLabel as _, EncodeLabelSet, LabelSetEncoder, text};
+use prometheus_client::encoding::{
+    EncodeLabel as _, EncodeLabelSet, EncodeMetric, LabelSetEncoder, MetricEncoder, text,
+};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
@@ -119,6 +123,18 @@ impl MetricRegistry {
 
     pub(crate) fn gauge(&mut self, name: &'static str, help: &'static str) -> Gauge {
         let gauge = Gauge::default();
+        self.enter(name, Kind::Gauge, help, &[], &[]);
+        self.registry.register(name, help, gauge.clone());
+        gauge
+    }
+
+    /// A gauge that is not exported before it is set.
+    pub(crate) fn measured_gauge(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+    ) -> MeasuredGauge {
+        let gauge = MeasuredGauge::default();
         self.enter(name, Kind::Gauge, help, &[], &[]);
         self.registry.register(name, help, gauge.clone());
         gauge
@@ -315,6 +331,26 @@ impl<const N: usize> Gauges<N> {
         self.family
             .get_or_create(&self.labels(values))
             .set(saturated(value));
+    }
+}
+
+/// A figure that some programs do not measure. A gauge that is only registered would be exported as 0.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MeasuredGauge(Arc<OnceLock<Gauge>>);
+
+impl MeasuredGauge {
+    pub(crate) fn set(&self, value: u64) {
+        self.0.get_or_init(Gauge::default).set(saturated(value));
+    }
+}
+
+impl EncodeMetric for MeasuredGauge {
+    fn encode(&self, encoder: MetricEncoder<'_>) -> fmt::Result {
+        self.0.get().map_or(Ok(()), |gauge| gauge.encode(encoder))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
     }
 }
 

@@ -6,7 +6,9 @@ use kernel::{StoreError, StoreResult};
 use prometheus_client::metrics::gauge::Gauge;
 
 use crate::failpoint::around_commit;
-use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS, saturated};
+use crate::registry::{
+    Counters, Gauges, Histograms, MeasuredGauge, MetricRegistry, SPANS, saturated,
+};
 use crate::{Stopwatch, metrics, record};
 
 /// The outcomes of a transaction.
@@ -19,7 +21,7 @@ pub(crate) struct Metrics {
     wait: Histograms<1>,
     connections: Gauges<2>,
     size: Gauges<1>,
-    free: Gauges<0>,
+    free: MeasuredGauge,
     clock_ahead: Gauge,
     clock_jump: Gauge,
 }
@@ -54,10 +56,9 @@ impl Metrics {
                 "Size of the `database` file and of its write-ahead `log`, sampled",
                 ["file"],
             ),
-            free: book.gauges(
+            free: book.measured_gauge(
                 "penstock_store_free_bytes",
                 "Free space on the disk of an embedded database, sampled; not exported with a database on a server",
-                [],
             ),
             clock_ahead: book.gauge(
                 "penstock_store_clock_ahead_seconds",
@@ -184,7 +185,7 @@ pub fn disk(disk: Disk) {
     record(|metrics| {
         metrics.store.size.set(["database"], disk.database);
         metrics.store.size.set(["log"], disk.log);
-        metrics.store.free.set([], disk.free);
+        metrics.store.free.set(disk.free);
     });
 }
 

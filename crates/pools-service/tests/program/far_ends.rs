@@ -88,6 +88,7 @@ pub(crate) fn name_source(folder: &Path, rates: &UpstreamServer) {
 #[test]
 fn mode_live_trades_with_upstreams_of_the_operator() {
     let folder = tempfile::tempdir().unwrap();
+    let database = ("DATABASE_URL", "sqlite://penstock-data/penstock.db");
     let live = [("MODE", "live"), ("MASTER_KEY", MASTER_KEY)];
     let file = file_for_acme("", None).replace("key = \"\"", "");
     let keys = provision(folder.path(), &live, &file);
@@ -100,7 +101,7 @@ fn mode_live_trades_with_upstreams_of_the_operator() {
         ("ENGINE_SECRET", SECRET),
         ("METRICS_LISTEN", "127.0.0.1:0"),
     ];
-    let variables = [&live[..], &far_ends].concat();
+    let variables = [&live[..], &[database], &far_ends].concat();
     let served = POOLS.start(folder.path(), &variables);
     let bearer = format!("Bearer {}", keys[0]);
     let headers = [("Authorization", bearer.as_str())];

@@ -1,4 +1,4 @@
-use super::tests::{KEY, environment};
+use super::tests::{DATABASE, KEY, environment};
 use super::{Config, ConfigError, Loaded};
 
 /// The upstreams that an operator may run over HTTP.
@@ -12,6 +12,7 @@ fn load(mode: &str, name: &str, url: &str, secret: &str) -> Result<Loaded, Vec<C
     Config::load(&environment(&[
         ("MODE", mode),
         ("MASTER_KEY", KEY),
+        DATABASE,
         (name, &upstream),
         (&secret_name, secret),
     ]))
@@ -63,7 +64,7 @@ fn mode_live_refuses_plain_http_to_public_upstream() {
     }
 }
 
-// rule: config.engine-secret, config.rail-secret, config.verifier-secret, program.config-masked
+// rule: config.engine-secret, config.rail-secret, config.verifier-secret, config.serving-secrets, program.config-masked
 #[test]
 fn upstream_over_http_requires_secret_in_live_mode() {
     let url = "https://desk.example";
@@ -80,10 +81,12 @@ fn upstream_over_http_requires_secret_in_live_mode() {
             "{text}"
         );
         let form = format!("PENSTOCK_{name}_SECRET: expected 16 to 256 visible ASCII characters");
-        let line = refusal(load("live", name, url, ""));
+        let operating = load("live", name, url, "").unwrap().config;
         let required =
             format!("{form}: mode live requires a secret that authenticates Penstock to the {key}");
-        assert_eq!(line, required);
+        let missing = operating.check_serving().unwrap_err();
+        let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        assert_eq!(missing, [required]);
         assert_eq!(refusal(load("live", name, url, "hunter2")), form);
     }
 }

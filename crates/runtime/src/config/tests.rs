@@ -2,6 +2,9 @@ use super::*;
 
 pub(super) const KEY: &str = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
+/// The database that mode live requires to be named.
+pub(super) const DATABASE: (&str, &str) = ("DATABASE_URL", "sqlite:///srv/penstock.db");
+
 pub(super) fn environment(pairs: &[(&str, &str)]) -> Sources {
     let variable = |(name, text): &(&str, &str)| (format!("PENSTOCK_{name}").into(), text.into());
     Sources {
@@ -104,6 +107,7 @@ fn zero_sweep_disables_it_and_widget_requires_https() {
         let pairs = [
             ("MODE", mode),
             ("MASTER_KEY", KEY),
+            DATABASE,
             ("WIDGET_ORIGIN", origin),
         ];
         load(&pairs).map(|loaded| loaded.config.widget_origin.unwrap().to_string())
@@ -131,7 +135,7 @@ fn zero_sweep_disables_it_and_widget_requires_https() {
 #[test]
 fn mode_live_serves_widget_only_at_configured_origins() {
     let load = |mode: &str, settings: &[(&str, &str)]| {
-        let mode = [("MODE", mode), ("MASTER_KEY", KEY)];
+        let mode = [("MODE", mode), ("MASTER_KEY", KEY), DATABASE];
         let loaded = Config::load(&environment(&[&mode, settings].concat())).unwrap();
         (loaded.config.serves_widget(), loaded.config.check_gate())
     };
@@ -180,7 +184,8 @@ fn public_origin_that_no_policy_can_name_is_refused() {
 // rule: config.live-master-key, config.live-has-no-sandbox, config.live-has-no-sandbox-rail, config.live-has-no-sandbox-verifier
 #[test]
 fn live_mode_refuses_sandbox_upstreams() {
-    let loaded = Config::load(&environment(&[("MODE", "live"), ("MASTER_KEY", KEY)])).unwrap();
+    let live = [("MODE", "live"), ("MASTER_KEY", KEY), DATABASE];
+    let loaded = Config::load(&environment(&live)).unwrap();
     assert_eq!(loaded.config.rates, RatesChoice::None);
     assert_eq!(loaded.config.engine, UpstreamChoice::None);
     assert_eq!(loaded.config.rail, UpstreamChoice::None);
@@ -190,6 +195,7 @@ fn live_mode_refuses_sandbox_upstreams() {
     assert_eq!(loaded.serving_warnings.len(), 1);
     let sandbox = environment(&[
         ("MODE", "live"),
+        DATABASE,
         ("RATES", "sandbox"),
         ("ENGINE", "sandbox"),
         ("RAIL", "sandbox"),

@@ -7,7 +7,7 @@ use crate::fixture;
 /// Lists the placement of every table.
 const PAGE: &str = include_str!("../../../../docs/scaling.md");
 /// Tables without a partner. They are small and rarely written, and every node has a copy.
-const SHARED: [&str; 10] = [
+const SHARED: [&str; 11] = [
     "_sqlx_migrations",
     "allowed_trade_transitions",
     "clock_jump",
@@ -15,6 +15,7 @@ const SHARED: [&str; 10] = [
     "deposit_claims",
     "installation",
     "installation_identity",
+    "installation_mode",
     "master_keys",
     "pools",
     "velocity_window",

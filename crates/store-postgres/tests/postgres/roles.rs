@@ -114,6 +114,7 @@ async fn roles_have_expected_privileges_on_every_table() {
                 }
                 "books" if serves => [true, false, true],
                 "installation" if serves => [true, true, false],
+                "installation_mode" => [true, true, false],
                 // The serving role may insert only the columns of the first key.
                 "master_keys" if serves => [true, false, false],
                 table if serves && PROVISIONED.contains(&table) => [true, false, false],
