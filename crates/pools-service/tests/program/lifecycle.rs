@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::served::{POOLS, eventually, file_for_acme, last_uses, provision, quote, text};
 
-// rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates
+// rule: program.serve-default, program.listening-line, program.logs, config.embedded-migrates, base.installation-named
 #[test]
 fn pools_service_serves_from_empty_folder_and_shuts_down() {
     let folder = tempfile::tempdir().unwrap();
@@ -22,7 +22,76 @@ fn pools_service_serves_from_empty_folder_and_shuts_down() {
     for line in logged.lines() {
         assert!(line.starts_with("{\"timestamp\":"), "{line}");
     }
+    let file = folder.path().join("penstock-data/penstock.db");
+    let opened = logged
+        .lines()
+        .find(|line| line.contains("Opened the database"));
+    for part in [
+        "\"mode\":\"test\"",
+        "\"database.kind\":\"sqlite\"",
+        &format!("\"database.name\":\"{}\"", file.display()),
+    ] {
+        assert!(
+            opened.is_some_and(|line| line.contains(part)),
+            "{part}: {logged}"
+        );
+    }
     assert!(folder.path().join("penstock-data/master.key").exists());
+}
+
+// rule: program.shutdown
+#[test]
+fn closed_terminal_stops_the_service_as_a_termination_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let (code, logged) = POOLS.start(folder.path(), &[]).end("-HUP");
+    assert_eq!(code, Some(0), "{logged}");
+    assert!(logged.contains("\"process.signal\":\"SIGHUP\""), "{logged}");
+}
+
+// rule: config.library-settings
+#[test]
+fn wrong_setting_of_a_library_stops_the_service_before_it_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["serve", "config"] {
+        for (name, value, message) in [
+            (
+                "RUST_LOG",
+                "warning",
+                "RUST_LOG: expected levels such as info",
+            ),
+            (
+                "SSL_CERT_FILE",
+                "nowhere.pem",
+                "SSL_CERT_FILE: expected a file with certificates",
+            ),
+        ] {
+            let mut program = POOLS.command(folder.path(), &[]);
+            let ended = program.arg(command).env(name, value).output().unwrap();
+            let stderr = text(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{command}: {stderr}");
+            assert!(stderr.starts_with(message), "{command}: {stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{command}: {stderr}");
+        }
+    }
+    let left = std::fs::read_dir(folder.path()).unwrap();
+    assert_eq!(left.count(), 0, "nothing is created");
+}
+
+// rule: cli.output-written
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in ["openapi", "config", "migrate", "--help", "--version"] {
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut program = POOLS.command(folder.path(), &[]);
+        let ended = program.arg(words).stdout(full.unwrap()).output().unwrap();
+        let stderr = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{words}: {stderr}");
+        assert!(
+            stderr.contains("cannot write to stdout ("),
+            "{words}: {stderr}"
+        );
+    }
 }
 
 // rule: cli.foreign-database
