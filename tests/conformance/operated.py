@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import secrets
-import signal
 import sqlite3
 import subprocess
 import tempfile
@@ -13,7 +12,7 @@ from pathlib import Path
 from client import Client
 from programs import MASTER_KEY, Done, Installation, environment, eventually, program, run
 from provisioning import ADDRESS, gate_profile, new_key, partner_toml, profile, terms_for
-from servers import UNPRIVILEGED, Postgres, Server, free_port, installed, own_folder, psql
+from servers import Postgres, Standby, own_folder, psql
 from shown import DEPLOY, DOCS, blocks, section
 from test_fuzzing import one_of_each
 from test_payments import SHOP, Rail
@@ -45,21 +44,6 @@ class SlowRail(Rail):
             return {**found, "reference": "statement-7"}
         self.states[record] = "processing"
         return {"status": "processing"}
-
-
-class Standby(Server):
-    """A hot standby of a server, by streaming replication."""
-
-    def __init__(self, folder, primary):
-        self.port = free_port()
-        words = ["--pgdata=data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync", f"--dbname={primary.url('postgres')}"]
-        subprocess.run([installed("pg_basebackup"), *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, **UNPRIVILEGED)
-        settings = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}", "-c", "unix_socket_directories="]
-        super().__init__(installed("postgres"), "-D", "data", *settings, folder=folder, stop=signal.SIGINT)
-        url = primary.url("postgres").replace(f":{primary.port}/", f":{self.port}/")
-        ready = [installed("pg_isready"), "-q", "-d", url]
-        eventually(lambda: subprocess.run(ready, check=False).returncode == 0, "the standby is ready")
-        assert psql(url, "-c", "SELECT pg_is_in_recovery()") == ["t"]
 
 
 class Operated:

@@ -117,6 +117,21 @@ def psql(url, *words):
     return done.stdout.splitlines()
 
 
+class Standby(Server):
+    """A hot standby of a server, by streaming replication."""
+
+    def __init__(self, folder, primary):
+        self.port = free_port()
+        words = ["--pgdata=data", "--write-recovery-conf", "--checkpoint=fast", "--no-sync", f"--dbname={primary.url('postgres')}"]
+        subprocess.run([installed("pg_basebackup"), *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, **UNPRIVILEGED)
+        settings = ["-c", "listen_addresses=127.0.0.1", "-c", f"port={self.port}", "-c", "unix_socket_directories="]
+        super().__init__(installed("postgres"), "-D", "data", *settings, folder=folder, stop=signal.SIGINT)
+        url = primary.url("postgres").replace(f":{primary.port}/", f":{self.port}/")
+        ready = [installed("pg_isready"), "-q", "-d", url]
+        eventually(lambda: subprocess.run(ready, check=False).returncode == 0, "the standby is ready")
+        assert psql(url, "-c", "SELECT pg_is_in_recovery()") == ["t"]
+
+
 class Redis(Server):
     """A Redis without a disk."""
 

@@ -182,6 +182,7 @@ def test_gate_behind_a_proxy_uses_its_public_names(world):
 def test_live_gate_without_widget_gives_no_link(tmp_path):
     rates = f"static:{program('DEPLOY_DIR')}/config/rates.toml"
     live = Installation(tmp_path / "live", PENSTOCK_MODE="live", PENSTOCK_MASTER_KEY=MASTER_KEY, PENSTOCK_RATES=rates)
+    assert live.penstock("migrate").code == 0
     keys = [{"kind": "secret"}, {"kind": "publishable"}]
     created = live.apply(partner_toml("shop", gate=gate_profile(SHOP), keys=keys))["created_keys"]
     [secret] = [key["key"] for key in created if key["kind"] == "secret"]

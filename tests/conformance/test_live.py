@@ -70,6 +70,7 @@ class LiveCheckout(Checkout):
         }
         installation = Installation(folder / "live", **rail.settings, **settings)
         keys = [{"kind": "secret"}, {"kind": "publishable"}]
+        assert installation.penstock("migrate").code == 0
         applied = installation.apply(partner_toml("shop", gate=gate_profile(SHOP), keys=keys))
         self.partner = SimpleNamespace(**{created["kind"]: created["key"] for created in applied["created_keys"]})
         self.world = SimpleNamespace(installation=installation)

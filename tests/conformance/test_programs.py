@@ -213,6 +213,7 @@ def test_live_mode_never_takes_the_sandbox(installation):
 def test_live_mode_without_sources_prices_nothing(installation):
     live = {"PENSTOCK_MODE": "live", "PENSTOCK_MASTER_KEY": MASTER_KEY}
     text = pool_toml("EUR-USDT") + partner_toml("acme", pools=profile(allowed=["EUR-USDT"]), keys=[{"kind": "secret"}])
+    assert installation.penstock("migrate", **live).code == 0
     made = installation.operator("apply", "-f", installation.write(text), **live)
     [key] = [row["key"] for row in made["created_keys"]]
     assert re.fullmatch(r"sk_live_[0-9A-Za-z]{32}", key)
