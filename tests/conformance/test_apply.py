@@ -20,7 +20,7 @@ def digest(installation):
 def test_second_apply_changes_nothing(installation, partner_file):
     text = partner_file(keys=[{"kind": "secret"}, {"kind": "publishable"}], webhook={"url": "http://127.0.0.1:9/p"})
     first = installation.apply(text)
-    assert set(first) == {"changed", "created_keys", "created_secrets"}
+    assert set(first) == {"changed", "created_keys", "created_secrets", "mode", "database"}
     assert first["changed"]
     assert {row["kind"] for row in first["created_keys"]} == {"secret", "publishable"}
     for row in first["created_keys"]:
@@ -28,7 +28,7 @@ def test_second_apply_changes_nothing(installation, partner_file):
     assert len(first["created_secrets"]) == 1
     before = digest(installation)
     second = installation.apply(text)
-    assert second == {"changed": [], "created_keys": [], "created_secrets": []}
+    assert [second[name] for name in ("changed", "created_keys", "created_secrets")] == [[], [], []]
     assert digest(installation) == before
 
 

@@ -19,6 +19,8 @@ from contract import INSTANT
 from programs import EMBEDDED, environment, program, run
 from provisioning import ADDRESS, new_key, partner_toml, pool_toml, profile, terms_for
 
+# The result of a command that writes also names the installation.
+PLACE = {"mode", "database"}
 ULID = r"[0-7][0-9A-HJKMNP-TV-Z]{25}"
 
 
@@ -35,12 +37,17 @@ def within_five_seconds(predicate):
         left -= min(time.monotonic() - began, 0.5)
 
 
+def outcome(credit):
+    assert set(credit) == {"applied", "balance", *PLACE}
+    return credit["applied"], credit["balance"]
+
+
 # rule: cli.key.create, auth.key-form, cli.json, id.shape, base.unknown-keys-not-cached
 def test_new_key_works_at_once(world):
     partner = world.partner()
     for kind, prefix in (("secret", "sk"), ("publishable", "pk")):
         made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", kind)
-        assert set(made) == {"id", "kind", "key"}
+        assert set(made) == {"id", "kind", "key", *PLACE}
         assert re.fullmatch(f"key_test_{ULID}", made["id"]), made["id"]
         assert made["kind"] == kind
         assert re.fullmatch(rf"{prefix}_test_[0-9A-Za-z]{{32}}", made["key"])
@@ -82,7 +89,7 @@ def test_revoked_key_stops_within_five_seconds(world):
     made = world.installation.operator("key", "create", "--partner", partner.id, "--kind", "secret")
     assert partner.client.get("/pools/trades", key=made["key"]).status == 200
     revoked = world.installation.operator("key", "revoke", "--key-id", made["id"])
-    assert set(revoked) == {"id", "revoked_at"}
+    assert set(revoked) == {"id", "revoked_at", *PLACE}
     assert revoked["id"] == made["id"] and INSTANT.fullmatch(revoked["revoked_at"])
     within_five_seconds(lambda: partner.client.get("/pools/trades", key=made["key"]).status == 403)
     partner.client.refused(403, "key_revoked", "GET", "/pools/trades", key=made["key"])
@@ -134,9 +141,9 @@ def test_deposit_counts_once_per_ref(world):
     partner = world.partner()
     ref = secrets.token_hex(6)
     first = world.installation.credit(partner.id, "1000.00", ref=ref)
-    assert first == {"applied": True, "balance": "1000.00"}
+    assert outcome(first) == (True, "1000.00")
     again = world.installation.credit(partner.id, "1000.00", ref=ref)
-    assert again == {"applied": False, "balance": "1000.00"}
+    assert outcome(again) == (False, "1000.00")
     assert partner.balance() == "1000.00"
     [entry] = partner.ledger()
     assert entry["reason"] == "payin_credit"
@@ -163,7 +170,7 @@ def test_ref_means_one_deposit(world):
 def test_crypto_receipt_credits_the_crypto_account(world):
     partner = world.partner()
     done = world.installation.receive(partner.id, "500")
-    assert done == {"applied": True, "balance": "500"}
+    assert outcome(done) == (True, "500")
     [entry] = partner.ledger("USDT")
     assert entry["reason"] == "crypto_receipt"
     assert Decimal(entry["delta"]) == 500 and entry["balanceAfter"] == "500"
@@ -198,7 +205,7 @@ def test_webhook_secret_is_rotated(installation, partner_file):
     assert re.fullmatch(r"whsec_[0-9A-Za-z+/]{43}=", first["secret"])
     words = ["webhook", "rotate-secret", "--partner", "acme", "--service", "pools"]
     plain = installation.operator(*words)
-    assert set(plain) == {"partner", "service", "secret", "overlap_until"}
+    assert set(plain) == {"partner", "service", "secret", "overlap_until", *PLACE}
     assert plain["overlap_until"] is None
     overlapping = installation.operator(*words, "--overlap", "24h")
     assert INSTANT.fullmatch(overlapping["overlap_until"])

@@ -82,7 +82,7 @@ impl Installation {
         let config = given.load(terminal).await?;
         let opening = OpenedBase::open_existing(config, Ports::of_machine(), Access::Write);
         let installation = Self::on(opening.await?);
-        installation.name_on(terminal);
+        terminal.name_installation(installation.mode, &installation.base.config.database);
         Ok(installation)
     }
 
@@ -92,9 +92,9 @@ impl Installation {
         Ok(Self::on(base))
     }
 
-    /// Prints the mode and the database, as text or as members of the result.
-    pub(crate) fn name_on(&self, terminal: &Terminal) {
-        terminal.name_installation(self.mode, &self.base.config.database);
+    /// The mode and the database, for people.
+    pub(crate) fn place(&self) -> String {
+        format!("{}, {}", self.mode, self.base.config.database)
     }
 
     pub(crate) fn on(base: OpenedBase) -> Self {

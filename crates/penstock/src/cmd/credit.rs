@@ -124,6 +124,7 @@ async fn book(
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let installation = Installation::open_to_write(given, terminal).await?;
+    installation.tenant(partner.clone()).await?;
     let pools: Arc<dyn Directory<PoolsProfile>> = installation.base.store.clone();
     check_pools(&pools.listing(installation.mode).await?, &credit)?;
     let credited = credit_to(&installation, partner, &credit).await?;

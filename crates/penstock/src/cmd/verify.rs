@@ -32,7 +32,7 @@ pub(crate) async fn run(
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
     let installation = Installation::open_to_read(&given, terminal).await?;
-    installation.name_on(terminal);
+    terminal.remark(&installation.place());
     let base = &installation.base;
     let report = audit(base).await?;
     let (mode, completed) = (installation.mode, base.clock.now());
