@@ -217,6 +217,8 @@ impl Gate {
         }
         let file = self.installation.folder.join("partners.toml");
         std::fs::write(&file, text)?;
+        // In mode live no other command creates a database.
+        self.installation.penstock(&["migrate"])?;
         let applied = self
             .installation
             .penstock(&["apply", "-f", &file.to_string_lossy()])?;

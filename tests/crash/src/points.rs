@@ -80,11 +80,18 @@ pub(crate) fn pools(programs: &Programs, chosen: &Chosen, seed: u64) -> Result<P
         chosen,
         seed,
         |installation, seed, points| {
-            if chosen.step.is_none() && chosen.store == Database::Embedded {
-                fresh(&installation.folder.join("fresh"), programs, points)?;
+            match chosen.store {
+                _ if chosen.step.is_some() => {}
+                Database::Embedded => {
+                    fresh(&installation.folder.join("fresh"), programs, points)?;
+                }
+                Database::Postgres => begun(&installation, points)?,
             }
             let world = World::on(installation, seed)?;
-            for (step, point) in chosen.points(|reach| !reach.is_of_gate()) {
+            let mut ends = chosen.points(|reach| !reach.is_of_gate());
+            // Only the first start commits, and the world has started.
+            ends.retain(|(step, _)| *step != START_COMMIT);
+            for (step, point) in ends {
                 let of_point = points.next_seed(seed);
                 let ended = end_at(&world, chosen.store, step, &point, of_point, points);
                 settle(&world, &point, of_point, points, ended)?;
@@ -283,6 +290,15 @@ fn fresh(folder: &std::path::Path, programs: &Programs, points: &mut Points) -> 
     Ok(())
 }
 
+/// Ends a process at the first commit of an installation on a server. The next start must continue.
+fn begun(installation: &Installation, points: &mut Points) -> Result<()> {
+    for side in Side::BOTH {
+        ended_at_start(installation, &side.of(&START_COMMIT))?;
+        points.tally.kills += 1;
+    }
+    Ok(())
+}
+
 /// Starts the service with a point armed. It must end before it listens.
 fn ended_at_start(installation: &Installation, point: &str) -> Result<()> {
     match installation.serve(Some(&format!("{point}=1*return(abort)")), &[]) {
@@ -310,7 +326,7 @@ fn end_at(
 ) -> Result<()> {
     match reach_of(step) {
         // The schema of a Postgres database is migrated only by a command.
-        Reach::Start if store == Database::Postgres && step != START_COMMIT => {
+        Reach::Start if store == Database::Postgres => {
             let armed = format!("{point}=1*return(abort)");
             let mut migrating = world.installation.service(Some(&armed));
             let done = migrating.arg("migrate").output()?;
