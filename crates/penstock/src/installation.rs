@@ -86,9 +86,9 @@ impl Installation {
         Ok(installation)
     }
 
-    /// Opens the installation of a loaded configuration for writing. Creates a missing embedded database.
-    pub(crate) async fn open_or_make(config: Config) -> Result<Self, Failure> {
-        let base = OpenedBase::open(config, Ports::of_machine()).await?;
+    /// Opens the installation of a loaded configuration, and creates a missing embedded database.
+    pub(crate) async fn open_or_make(config: Config, access: Access) -> Result<Self, Failure> {
+        let base = OpenedBase::open_for(config, Ports::of_machine(), access).await?;
         Ok(Self::on(base))
     }
 

@@ -125,7 +125,12 @@ impl OpenedBase {
         Self::open_for(config, ports, Access::Write).await
     }
 
-    async fn open_for(mut config: Config, ports: Ports, access: Access) -> Result<Self, OpenError> {
+    /// Opens the database as [`OpenedBase::open`] does, for this access.
+    pub async fn open_for(
+        mut config: Config,
+        ports: Ports,
+        access: Access,
+    ) -> Result<Self, OpenError> {
         config.database = config.database.behind_links();
         let keys = KeySource::of(&mut config)?;
         let begins = match (&config.database, access) {
@@ -262,10 +267,9 @@ impl KeySource {
 /// mode at the same time, so the stored mode decides.
 async fn begin(store: &dyn Store, mode: Mode, fingerprint: &str) -> Result<(), OpenError> {
     let has_key = store.master_key_fingerprint().await?.is_some();
-    if has_key && store.installation_mode().await?.is_some() {
-        return Ok(());
+    if !has_key || store.installation_mode().await?.is_none() {
+        store.installation_begin(mode, fingerprint).await?;
     }
-    store.installation_begin(mode, fingerprint).await?;
     match store.installation_mode().await? {
         Some(stored) if stored != mode => Err(OpenError::from(ConfigError::new(
             "PENSTOCK_MODE",

@@ -168,7 +168,7 @@ fn timeouts(config: &Config) -> store_postgres::Timeouts {
 
 /// Migrates a database's schema, and stores the mode of the installation if the operator set it.
 pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
-    let database = &config.migrate_database;
+    let database = &config.migrate_database.clone().behind_links();
     let mode = config.is_mode_set.then_some(config.mode);
     if mode.is_some() {
         check_mode(config, database, stored_mode(config, database).await?)?;
@@ -178,14 +178,19 @@ pub async fn migrate(config: &Config) -> Result<Migrated, OpenError> {
     } else {
         "PENSTOCK_MIGRATE_DATABASE_URL"
     };
-    Ok(match database {
+    let migrated = match database {
         Database::Sqlite(file) => SqliteStore::migrate(file, mode)
             .await
             .map_err(|error| refused(setting, error))?,
         Database::Postgres(url) => {
             PostgresStore::migrate(url.as_str(), timeouts(config), mode).await?
         }
-    })
+    };
+    if mode.is_some() {
+        // Another program may have stored its mode meanwhile.
+        check_mode(config, database, stored_mode(config, database).await?)?;
+    }
+    Ok(migrated)
 }
 
 /// Migrates a database on a server before a service opens it, if the configuration asks for it. Opening migrates a file.

@@ -16,13 +16,13 @@ const FOLDERS: &str = "SSL_CERT_DIR";
 /// # Errors
 /// An error for each variable with a wrong value.
 pub(crate) fn check() -> Result<(), Vec<ConfigError>> {
-    let variable =
-        |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty());
-    let checks = [
-        telemetry::check_levels(),
-        variable(FILE).map_or(Ok(()), |file| check_file(&file)),
-        variable(FOLDERS).map_or(Ok(()), |folders| check_folders(&folders)),
-    ];
+    // The library reads both, so the folders may be empty beside a file.
+    let certificates = match (std::env::var_os(FILE), std::env::var_os(FOLDERS)) {
+        (Some(file), _) => check_file(&file),
+        (None, Some(folders)) if !folders.is_empty() => check_folders(&folders),
+        (None, _) => Ok(()),
+    };
+    let checks = [telemetry::check_levels(), certificates];
     let faults: Vec<ConfigError> = checks.into_iter().filter_map(Result::err).collect();
     if faults.is_empty() {
         Ok(())
@@ -33,7 +33,7 @@ pub(crate) fn check() -> Result<(), Vec<ConfigError>> {
 
 fn check_file(file: &OsStr) -> Result<(), ConfigError> {
     let found = load_certs_from_paths(Some(Path::new(file)), None);
-    let expected = "expected a file with certificates in PEM form";
+    let expected = "expected a file with certificates in PEM form, or no variable";
     required(FILE, expected, found)
 }
 

@@ -17,6 +17,8 @@ const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(10 * 60);
 /// How long after its last request an endpoint with a longer pause is remembered.
 const MEMORY: Duration = Duration::from_secs(20 * 60);
+/// Deliveries that a request hastens.
+const MAX_HASTENED: u32 = 1_000;
 /// Requests in one turn of the worker, so that claims do not wait for many of them.
 const MAX_REQUESTS: usize = 8;
 
@@ -77,7 +79,8 @@ impl EndpointPace {
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        self.has_more || (self.has_accepted && self.has_rested(self.pause, now))
+        let has_more = self.has_more && !self.has_failed;
+        has_more || (self.has_accepted && self.has_rested(self.pause, now))
     }
 
     /// Whether the pace would be another one if the endpoint was forgotten.
@@ -131,13 +134,29 @@ impl HastenPace {
             .collect()
     }
 
-    /// Notes a request. `has_more`: it hastened as many deliveries as it may, so the next request
-    /// follows at once.
-    pub(crate) fn asked(&mut self, endpoint: EndpointId, has_more: bool, now: Instant) {
+    /// How many deliveries a request hastens. After hastened deliveries have failed it is one, which
+    /// shows whether the endpoint accepts them now. All of them would wait before new ones, and fail.
+    pub(crate) fn limit(&self, endpoint: EndpointId) -> u32 {
+        match self.0.get(&endpoint) {
+            Some(pace) if pace.pause > MIN_PAUSE => 1,
+            Some(_) | None => MAX_HASTENED,
+        }
+    }
+
+    /// Notes a request that hastened this number. After one that hastened as many deliveries as it
+    /// may, the next request follows at once.
+    pub(crate) fn asked(&mut self, endpoint: EndpointId, hastened: u64, now: Instant) {
         if let Some(pace) = self.0.get_mut(&endpoint) {
             pace.has_accepted = false;
             pace.has_failed = false;
-            pace.has_more = has_more;
+            pace.has_more = hastened >= u64::from(MAX_HASTENED);
+            pace.asked = Some(now);
+        }
+    }
+
+    /// Notes a request that the store has not answered. The next one follows after the pause.
+    pub(crate) fn failed(&mut self, endpoint: EndpointId, now: Instant) {
+        if let Some(pace) = self.0.get_mut(&endpoint) {
             pace.asked = Some(now);
         }
     }
@@ -180,10 +199,38 @@ mod tests {
     /// Asks for everything that is due. Returns how many endpoints were.
     fn ask(pace: &mut HastenPace, has_more: bool, now: Instant) -> usize {
         let due = pace.due(now);
+        let hastened = if has_more { u64::from(MAX_HASTENED) } else { 7 };
         for (endpoint, _) in &due {
-            pace.asked(*endpoint, has_more, now);
+            pace.asked(*endpoint, hastened, now);
         }
         due.len()
+    }
+
+    // rule: webhook.drain
+    #[test]
+    fn refused_hastened_delivery_is_followed_by_one_until_that_is_accepted() {
+        let (mut pace, now) = (HastenPace::default(), Instant::now());
+        pace.ended(end(1, false, true), now);
+        assert_eq!(pace.limit(endpoint(1)), MAX_HASTENED);
+        assert_eq!(ask(&mut pace, true, now), 1);
+        pace.ended(end(1, true, false), now);
+        assert_eq!(pace.due(now).len(), 0, "not even if more wait");
+        pace.ended(end(1, false, true), now);
+        let later = now + 2 * MIN_PAUSE;
+        assert_eq!((pace.due(later).len(), pace.limit(endpoint(1))), (1, 1));
+        pace.asked(endpoint(1), 1, later);
+        pace.ended(end(1, true, true), later);
+        assert_eq!(pace.limit(endpoint(1)), MAX_HASTENED);
+    }
+
+    // rule: webhook.drain
+    #[test]
+    fn request_that_the_store_fails_is_made_again() {
+        let (mut pace, now) = (HastenPace::default(), Instant::now());
+        pace.ended(end(1, false, true), now);
+        pace.failed(endpoint(1), now);
+        assert_eq!(pace.due(now).len(), 0);
+        assert_eq!(pace.due(now + MIN_PAUSE).len(), 1);
     }
 
     // rule: webhook.drain

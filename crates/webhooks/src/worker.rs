@@ -29,8 +29,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
 /// The pause before the outcome of a locked delivery is recorded again. It doubles up to [`POLL_INTERVAL`].
 const LOCKED_PAUSE: Duration = Duration::from_millis(10);
-/// How many waiting deliveries one request to the store hastens. It holds the store's write lock meanwhile.
-const MAX_HASTENED: u32 = 1_000;
 /// How often the queue is counted for the metrics.
 const QUEUE_STATS_INTERVAL: Duration = Duration::from_secs(15);
 
@@ -200,20 +198,23 @@ impl Worker {
         }
         for (endpoint, who) in self.hasten_pace.due(now) {
             let deliveries = &self.config.deliveries;
-            let hastened = deliveries.deliveries_hasten(&who, endpoint, MAX_HASTENED);
-            let hastened = hastened.await.unwrap_or_else(|error| {
-                instruments::faults::of_store(&error);
-                tracing::warn!(
-                    endpoint.id = %endpoint,
-                    partner.id = %who.partner,
-                    error = causes(&error),
-                    "Failed to hasten the deliveries of an endpoint; sent at the instants of their schedule"
-                );
-                0
-            });
-            instruments::webhooks::hastened(self.config.service.as_str(), hastened);
-            let is_full = hastened >= u64::from(MAX_HASTENED);
-            self.hasten_pace.asked(endpoint, is_full, now);
+            let limit = self.hasten_pace.limit(endpoint);
+            match deliveries.deliveries_hasten(&who, endpoint, limit).await {
+                Ok(hastened) => {
+                    instruments::webhooks::hastened(self.config.service.as_str(), hastened);
+                    self.hasten_pace.asked(endpoint, hastened, now);
+                }
+                Err(error) => {
+                    instruments::faults::of_store(&error);
+                    tracing::warn!(
+                        endpoint.id = %endpoint,
+                        partner.id = %who.partner,
+                        error = causes(&error),
+                        "Failed to hasten the deliveries of an endpoint; tried again"
+                    );
+                    self.hasten_pace.failed(endpoint, now);
+                }
+            }
         }
     }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use kernel::Mode;
 use provisioning::apply::{ApplyDocument, ApplyError, ApplyMode, Loosening, Report};
 use provisioning::{Document, Setting, parse_document};
-use runtime::Config;
 use runtime::config::Database;
+use runtime::{Access, Config};
 use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use tempfile::TempDir;
@@ -56,10 +56,10 @@ pub(crate) async fn run(
             "{name}: expected at least one [[pools]] or [[partners]] table, but the file is empty"
         )));
     }
-    let run = if command.dry_run {
-        ApplyMode::DryRun
+    let (run, access) = if command.dry_run {
+        (ApplyMode::DryRun, Access::Read)
     } else {
-        ApplyMode::Commit
+        (ApplyMode::Commit, Access::Write)
     };
     let loosening = if command.allow_loosening {
         Loosening::Allow
@@ -78,7 +78,7 @@ pub(crate) async fn run(
     if is_new && run == ApplyMode::DryRun {
         temporary = Some(temporary_database(&mut config)?);
     }
-    let installation = Installation::open_or_make(config).await?;
+    let installation = Installation::open_or_make(config, access).await?;
     terminal.name_installation(installation.mode, &database);
     if is_new && run == ApplyMode::Commit {
         terminal.announce();

@@ -41,6 +41,7 @@ pub(crate) async fn run(
         // A store that checks nothing must not look like a store without findings.
         return Err(Failure::Failed("the store checked no invariant".to_owned()));
     }
+    terminal.answer(&Answer::of(&report), || text_of(&report))?;
     if let Some(file) = &command.metrics {
         let metrics = metrics_of(&report, mode, completed);
         let written = replace(file, &metrics);
@@ -49,7 +50,6 @@ pub(crate) async fn run(
             Failure::Failed(format!("--metrics: {file} cannot be written ({error})"))
         })?;
     }
-    terminal.answer(&Answer::of(&report), || text_of(&report))?;
     Ok(if report.clean() {
         ExitCode::SUCCESS
     } else {
@@ -104,6 +104,9 @@ fn metrics_of(report: &AuditReport, mode: Mode, completed: Timestamp) -> String 
 
 /// Replaces a file, so that its reader never finds half of it. The reader is another user.
 fn replace(file: &Path, text: &str) -> io::Result<()> {
+    if file.exists() && !file.symlink_metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder,
         _ => Path::new("."),

@@ -108,8 +108,19 @@ fn server_database_needs_key_of_first_opening() {
     assert_eq!(without.code, 2, "{without:?}");
     let message = "PENSTOCK_MASTER_KEY: expected 32 bytes in base64";
     assert!(without.err.starts_with(message), "{without:?}");
-    assert_eq!(installation.apply(POOL, &[]).code, 0);
     let other = KEY.replace("AAEC", "BBEC");
+    std::fs::write(installation.folder.path().join("file.toml"), POOL).unwrap();
+    let dry = with_key(
+        &installation,
+        &words("apply -f file.toml --dry-run"),
+        &other,
+    );
+    assert_eq!(dry.code, 0, "{dry:?}");
+    assert_eq!(
+        installation.apply(POOL, &[]).code,
+        0,
+        "a dry run stores no key"
+    );
     let refused = with_key(&installation, &["verify"], &other);
     assert_eq!(refused.code, 2, "{refused:?}");
     let message = "PENSTOCK_MASTER_KEY: expected the database's master key, fingerprint ";

@@ -188,3 +188,31 @@ async fn migration_needs_no_key() {
     assert!(folder.path().join("data/penstock.db").exists());
     assert!(!folder.path().join("data/master.key").exists());
 }
+
+// rule: base.installation-mode
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_programs_of_two_modes_begin_one_installation() {
+    for _ in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        let opening = ["test", "live"].map(|mode| {
+            let config = config(folder.path(), &[("MODE", mode), ("MASTER_KEY", KEY)]);
+            tokio::spawn(OpenedBase::open(config, Ports::of_machine()))
+        });
+        let mut opened = Vec::new();
+        for one in opening {
+            opened.push(one.await.unwrap());
+        }
+        let stored = opened.iter().flatten().next().expect("one of them begins");
+        let stored = stored.store.installation_mode().await.unwrap().unwrap();
+        for (mode, opened) in [Mode::Test, Mode::Live].into_iter().zip(opened) {
+            match opened {
+                Ok(base) => assert_eq!(base.config.mode, stored),
+                Err(OpenError::Config(faults)) => {
+                    assert_ne!(mode, stored);
+                    assert_eq!(faults[0].setting, "PENSTOCK_MODE");
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+}

@@ -11,6 +11,8 @@ use crate::config::{ConfigError, nearest_of};
 
 /// The variable for log levels, common to Rust programs.
 const LEVELS: &str = "RUST_LOG";
+/// Letters by which a mistyped name of a module differs from the right one.
+const MAX_SLIPS: usize = 2;
 const NAMES: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
 /// The crates whose lines the programs write. A test compares them with the workspace.
@@ -65,10 +67,17 @@ fn refused(why: &str) -> ConfigError {
 
 /// Checks each directive: a level, a module, or a module with a level. A directive about a span is left to the library.
 fn check(given: &str) -> Result<(), String> {
-    if given.contains(['[', '{']) {
-        return Ok(());
-    }
-    let directives = given.split(',').map(str::trim);
+    let mut depth = 0_u32;
+    let is_between = |letter: char| {
+        match letter {
+            '[' | '{' => depth = depth.saturating_add(1),
+            ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    };
+    let directives = given.split(is_between).map(str::trim);
+    let directives = directives.filter(|directive| !directive.contains(['[', '{']));
     directives
         .filter(|it| !it.is_empty())
         .try_for_each(check_directive)
@@ -91,7 +100,8 @@ fn check_directive(directive: &str) -> Result<(), String> {
 }
 
 fn is_level(word: &str) -> bool {
-    NAMES.iter().any(|name| name.eq_ignore_ascii_case(word))
+    matches!(word, "0" | "1" | "2" | "3" | "4" | "5")
+        || NAMES.iter().any(|name| name.eq_ignore_ascii_case(word))
 }
 
 /// Checks the name of a module. A library's module may have a level, but the name alone is more often a mistyped level.
@@ -108,8 +118,10 @@ fn check_module(name: &str, is_alone: bool) -> Result<(), String> {
     if MODULES.contains(&krate) {
         return Ok(());
     }
+    // With a level it may be a library of a similar name, so it must differ from a module by a slip.
+    let is_slip = |known: &&str| is_alone || strsim::levenshtein(krate, known) <= MAX_SLIPS;
     let known = NAMES.into_iter().filter(|_| is_alone).chain(MODULES);
-    match nearest_of(krate, known) {
+    match nearest_of(krate, known.filter(is_slip)) {
         Some(near) => Err(format!("{krate:?} is unknown; the nearest is {near}")),
         None if is_alone => Err(format!(
             "{krate:?} is neither a level nor a module of Penstock"
@@ -136,7 +148,9 @@ mod tests {
             "runtime::service=info",
             "store_postgres",
             "info,,",
-            "info,[request{id=7}]=debug",
+            "info,[request{id=7,x=8}]=debug",
+            "debug,sqlx_postgres=info,tower_http=info,http=off,http_body=3",
+            "2",
         ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
@@ -144,6 +158,7 @@ mod tests {
             ("warning", "\"warning\" is unknown; the nearest is warn"),
             ("information", "the nearest is info"),
             ("verbose", "neither a level nor a module"),
+            ("warning,[x]=info", "the nearest is warn"),
             ("hyper", "neither a level nor a module"),
             ("pools_http:debug", "is not the name of a module"),
             ("pool_http=debug", "the nearest is pools_http"),
