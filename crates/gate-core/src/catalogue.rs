@@ -7,6 +7,8 @@ mod country;
 mod file;
 mod offer;
 
+use std::time::Duration;
+
 use kernel::address::AddressForm;
 use kernel::rates::Side;
 use kernel::{Amount, Asset};
@@ -17,6 +19,7 @@ pub use offer::{Eligibility, EligibilityQuery, GeoSource, Ineligible, Region};
 
 use crate::payout::AccountForm;
 use crate::pricing::FeeSchedule;
+use crate::signed_quote::{Conversion, QuoteTerms};
 use crate::verification::VerificationRule;
 
 /// The catalogue of an installation whose operator provides no file.
@@ -117,6 +120,8 @@ pub struct Method {
     pub service_bps: u16,
     /// The minimum service fee, in the currency. If the share is 0, this is a fixed fee.
     pub service_least: Amount,
+    /// How long the customer can pay: the fiat of a purchase, or the asset of a sale.
+    pub pay_within: Duration,
 }
 
 /// Swaps whose value is in one currency, with their fees.
@@ -128,7 +133,14 @@ pub struct SwapOffer {
     pub service_bps: u16,
     /// The minimum service fee, in the currency. If the share is 0, this is a fixed fee.
     pub service_least: Amount,
+    /// How long the customer can send the source.
+    pub pay_within: Duration,
 }
+
+/// How long a customer can pay by card or send crypto, unless the catalogue says otherwise.
+pub const PAY_WITHIN: Duration = Duration::from_mins(30);
+/// How long a customer can pay by transfer, unless the catalogue says otherwise.
+pub const TRANSFER_WITHIN: Duration = Duration::from_hours(3 * 24);
 
 impl Catalogue {
     /// The built-in catalogue.
@@ -216,6 +228,33 @@ impl Catalogue {
         self.swaps.iter().find(|offer| offer.currency == currency)
     }
 
+    /// How long the customer can pay an order of these terms. The catalogue may no longer have what the order was quoted by; then the
+    /// default counts.
+    #[must_use]
+    pub fn pay_within(&self, terms: &QuoteTerms) -> Duration {
+        let currency = terms.currency();
+        let method = |side, id| self.method(side, currency, id).map(|it| it.pay_within);
+        match &terms.conversion {
+            Conversion::Purchase { payment_method: id } => method(Side::OnRamp, id)
+                .unwrap_or_else(|| Method::default_pay_within(Side::OnRamp, id)),
+            Conversion::Sale { payment_method: id } => {
+                method(Side::OffRamp, id).unwrap_or(PAY_WITHIN)
+            }
+            Conversion::Swap(_) => self
+                .swaps_in(currency)
+                .map_or(PAY_WITHIN, |it| it.pay_within),
+        }
+    }
+
+    /// The form of the addresses of the chain on which the customer sends crypto. `None` if the customer pays fiat, or if Penstock cannot
+    /// check the chain's addresses.
+    #[must_use]
+    pub fn paid_address(&self, terms: &QuoteTerms) -> Option<AddressForm> {
+        let paid = terms.paid();
+        let listing = self.asset(paid.amount.asset().code())?;
+        listing.network(paid.network?)?.address_form()
+    }
+
     /// Whether an asset can be traded for a currency on a side: the asset is offered there, and a method exists.
     #[must_use]
     pub fn is_corridor(&self, side: Side, currency: Asset, listing: &Listing) -> bool {
@@ -270,6 +309,15 @@ impl Network {
 }
 
 impl Method {
+    /// How long a customer can pay by a method whose entry does not say so. The method `card` is paid at once, and crypto is sent at once;
+    /// any other payment is a transfer.
+    pub(crate) fn default_pay_within(side: Side, id: &str) -> Duration {
+        match side {
+            Side::OnRamp if id != "card" => TRANSFER_WITHIN,
+            Side::OnRamp | Side::OffRamp => PAY_WITHIN,
+        }
+    }
+
     /// Whether the widget offers the method: it pays for purchases, or it pays out to an account whose form is known.
     #[must_use]
     pub const fn is_for_widget(&self) -> bool {

@@ -6,7 +6,7 @@ mod upstreams;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp};
+use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
@@ -18,7 +18,7 @@ use crate::due::DueShare;
 use crate::preview::{Preview, PreviewId};
 use crate::profile::GateProfile;
 use crate::quota::Tally;
-use crate::rail::{PollLease, RailId, RailRecord, RailStep};
+use crate::rail::{PollLease, RailId, RailRecord};
 use crate::session::{Session, SessionId, SessionStatus, Step};
 use crate::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
@@ -26,7 +26,8 @@ use crate::verification::Verification;
 
 pub use forms::{CustomerForms, CustomerFormsTx, FormsPage, HeldForms};
 pub use upstreams::{
-    CancelReport, Rail, RailOrder, VerificationOrder, VerificationStart, Verifier,
+    CancelReport, GivenUp, Rail, RailOrder, RailPoll, VerificationOrder, VerificationStart,
+    Verifier,
 };
 
 /// Reads that never write. They do not apply expiry: a use case that reads an overdue session expires it in its own
@@ -98,17 +99,30 @@ pub trait GateReads: ResponseReads {
         session: SessionId,
     ) -> StoreResult<Option<RailRecord>>;
 
-    /// Records of a mode whose next poll is due, partner by partner in the order of their ids, of each partner the longest
-    /// overdue first.
+    /// Records of a mode that are processing at a rail and whose next poll is due, partner by partner in the order of their ids, of
+    /// each partner the longest overdue first.
     async fn rails_due(
         &self,
-        mode: Mode,
+        held: HeldBy<'_>,
         share: &DueShare,
     ) -> StoreResult<Readable<(Tenant, RailId)>>;
 
-    /// The tenant of a record in progress that [`RailTx::rail_wake`] would bring forward. `None` for any other record, and for
-    /// one that does not exist.
-    async fn rail_asleep(&self, mode: Mode, id: RailId) -> StoreResult<Option<Tenant>>;
+    /// Records that have ended and about which the rail is to be asked again, in the order of [`GateReads::rails_due`].
+    async fn rails_watched(
+        &self,
+        held: HeldBy<'_>,
+        share: &DueShare,
+    ) -> StoreResult<Readable<(Tenant, RailId)>>;
+
+    /// The record that a notification names. `None` if it does not exist.
+    async fn rail_notified(&self, mode: Mode, id: RailId) -> StoreResult<Option<Notified>>;
+
+    /// The number of records of a mode that are processing at rails other than these, by rail. For metrics.
+    async fn rails_elsewhere(
+        &self,
+        mode: Mode,
+        rails: &[UpstreamName],
+    ) -> StoreResult<Vec<(UpstreamName, u64)>>;
 
     /// The age of the oldest record of a mode that is processing, for metrics. An implementation must not scan a table.
     async fn rail_oldest(&self, mode: Mode) -> StoreResult<Option<Duration>>;
@@ -120,12 +134,19 @@ pub trait GateReads: ResponseReads {
         session: SessionId,
     ) -> StoreResult<Option<Verification>>;
 
-    /// Sessions of a mode whose verification is due for a poll, in the order of [`GateReads::rails_due`].
+    /// Sessions of a mode whose verification is pending at a verifier and due for a poll, in the order of [`GateReads::rails_due`].
     async fn verifications_due(
         &self,
-        mode: Mode,
+        held: HeldBy<'_>,
         share: &DueShare,
     ) -> StoreResult<Readable<(Tenant, SessionId)>>;
+
+    /// The number of verifications of a mode that are pending at verifiers other than these, by verifier. For metrics.
+    async fn verifications_elsewhere(
+        &self,
+        mode: Mode,
+        verifiers: &[UpstreamName],
+    ) -> StoreResult<Vec<(UpstreamName, u64)>>;
 
     /// A customer of the tenant, also if it is deleted.
     async fn customer_get(
@@ -142,6 +163,23 @@ pub trait GateReads: ResponseReads {
         filter: &CustomerFilter,
         limit: u32,
     ) -> StoreResult<Vec<SealedCustomer>>;
+}
+
+/// What an upstream holds in a mode.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldBy<'u> {
+    pub mode: Mode,
+    pub upstream: &'u UpstreamName,
+}
+
+/// A record that a notification names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notified {
+    pub who: Tenant,
+    /// The rail that holds it.
+    pub rail: UpstreamName,
+    /// Whether [`RailTx::rail_wake`] would bring its next poll forward.
+    pub is_asleep: bool,
 }
 
 /// Filters of a page of sessions.
@@ -354,27 +392,34 @@ pub trait RailTx: Send {
     /// Loads and locks a rail record. `None` also if the record belongs to another partner.
     async fn rail_lock(&mut self, who: &Tenant, id: RailId) -> StoreResult<Option<RailRecord>>;
 
-    /// Stores the poll lease of a record. Guard: the record is processing, and its stored lease equals `before`. If the record
-    /// was woken during a lease that ends here, its next poll is due since it was woken, whatever `after` says.
+    /// Stores the poll lease of a record that is processing, and what its rail has said: the acknowledgement, the receipt and the open
+    /// item. Guard: the record is processing, and its stored lease equals `before`. If the record was woken during a lease that ends
+    /// here, its next poll is due since it was woken, whatever `after` says.
     async fn rail_ask(
         &mut self,
         who: &Tenant,
-        id: RailId,
         before: &PollLease,
-        after: &PollLease,
+        after: &RailRecord,
     ) -> StoreResult<Cas>;
 
-    /// Makes the next poll of a record due now, or, during a poll, as soon as that poll has ended. Guard: the record is
-    /// processing, its next poll is later, and it was not woken before.
+    /// Makes the next poll of a record due now, or, during a poll, as soon as that poll has ended. Guard: its next poll is later, and it
+    /// was not woken before.
     async fn rail_wake(&mut self, who: &Tenant, id: RailId, now: Timestamp) -> StoreResult<Cas>;
 
-    /// Applies a step. Guard: the record is processing, and its stored lease equals `before`.
-    async fn rail_apply(
+    /// Ends a record, and stores what its rail has said. Guard: the record is processing, and its stored lease equals `before`.
+    async fn rail_end(
         &mut self,
         who: &Tenant,
-        id: RailId,
         before: &PollLease,
-        step: &RailStep,
+        after: &RailRecord,
+    ) -> StoreResult<Cas>;
+
+    /// Stores the next watch and the open item of a record that has ended. Guard: its stored next watch equals `before`.
+    async fn rail_watch(
+        &mut self,
+        who: &Tenant,
+        before: Option<Timestamp>,
+        after: &RailRecord,
     ) -> StoreResult<Cas>;
 }
 

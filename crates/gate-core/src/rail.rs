@@ -5,16 +5,23 @@
 //! sending the crypto. The same holds for a swap, which is always hosted.
 
 mod fitting;
+mod instructions;
+mod progress;
+mod report;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use kernel::{Entropy, Id, Mode, Timestamp};
+use kernel::{Entropy, Id, Mode, Timestamp, UpstreamName};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
 pub use fitting::{Mismatch, fits, is_for, user_is_approved};
+pub use instructions::Instructions;
+pub use progress::{
+    Contradiction, Finding, OpenItem, Progress, WATCH_AGAIN, WATCH_INTERVAL, WATCHED_FOR,
+};
+pub use report::{FailureReason, RailAnswer, RailReport, Receipt, Received, Reported};
 
 use crate::events::{SESSION_FAILED, SESSION_PROCESSING};
 use crate::session::{Flow, SessionId};
@@ -142,10 +149,6 @@ kernel::id_kind!(PaymentIdKind, "pay");
 /// `pay_<mode>_<ULID>`: a rail record as the widget names it, with the same ULID.
 pub type PaymentId = Id<PaymentIdKind>;
 
-/// What the payer needs in order to pay: names and texts, as the rail provides them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Instructions(pub BTreeMap<String, String>);
-
 /// What a payment has that a user makes in the widget.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosted {
@@ -200,6 +203,7 @@ pub enum RailState {
         at: Timestamp,
         /// The failure code of the rail.
         code: String,
+        reason: Option<FailureReason>,
     },
     /// The payer has not paid.
     Cancelled {
@@ -209,26 +213,27 @@ pub enum RailState {
 }
 
 impl RailState {
-    /// The state for a stored status and its facts. `None` if the facts contradict the status, or if the record cannot be
-    /// cancelled and is.
+    /// The state for a stored status and its facts: the failure code with the reason, and the reference. `None` if the facts
+    /// contradict the status, or if the record cannot be cancelled and is.
     #[must_use]
     pub fn stored(
         cancellable: bool,
         status: RailStatus,
         ended: Option<Timestamp>,
-        (code, reference): (Option<&str>, Option<&str>),
+        (code, reason, reference): (Option<&str>, Option<FailureReason>, Option<&str>),
     ) -> Option<Self> {
-        match (status, ended, code, reference) {
-            (RailStatus::Processing, None, None, None) => Some(Self::Processing),
-            (RailStatus::Settled, Some(at), None, reference) => Some(Self::Settled {
+        match (status, ended, code, reason, reference) {
+            (RailStatus::Processing, None, None, None, None) => Some(Self::Processing),
+            (RailStatus::Settled, Some(at), None, None, reference) => Some(Self::Settled {
                 at,
                 reference: reference.map(str::to_owned),
             }),
-            (RailStatus::Failed, Some(at), Some(code), None) => Some(Self::Failed {
+            (RailStatus::Failed, Some(at), Some(code), reason, None) => Some(Self::Failed {
                 at,
                 code: code.to_owned(),
+                reason,
             }),
-            (RailStatus::Cancelled, Some(at), None, None) if cancellable => {
+            (RailStatus::Cancelled, Some(at), None, None, None) if cancellable => {
                 Some(Self::Cancelled { at })
             }
             _ => None,
@@ -271,6 +276,15 @@ impl RailState {
     pub fn failure_code(&self) -> Option<&str> {
         match self {
             Self::Failed { code, .. } => Some(code),
+            Self::Processing | Self::Settled { .. } | Self::Cancelled { .. } => None,
+        }
+    }
+
+    /// The reason of the failure, if the rail named one.
+    #[must_use]
+    pub const fn failure_reason(&self) -> Option<FailureReason> {
+        match self {
+            Self::Failed { reason, .. } => *reason,
             Self::Processing | Self::Settled { .. } | Self::Cancelled { .. } => None,
         }
     }
@@ -334,43 +348,31 @@ pub struct RailRecord {
     pub instructions: Option<Instructions>,
     /// Set if the user pays in the widget.
     pub hosted: Option<Hosted>,
+    /// The rail that holds it, and that alone is asked about it.
+    pub rail: UpstreamName,
     /// When it was made.
     pub created_at: Timestamp,
+    /// Until when the customer can pay; `None` for a pay-out that is not hosted, which needs no payment.
+    pub pay_until: Option<Timestamp>,
     pub state: RailState,
     /// The poll lease.
     pub asking: PollLease,
+    /// When the rail first answered that it knows the payment.
+    pub acknowledged_at: Option<Timestamp>,
+    /// What has arrived, if the rail says so.
+    pub received: Option<Received>,
+    /// What an operator must look at.
+    pub open_item: Option<OpenItem>,
+    /// When the rail is asked about the ended record again; `None` while it is processing, and after 30 days.
+    pub watch_at: Option<Timestamp>,
 }
 
 /// The failure code of a cancelled pay-out on the rail routes.
 const USER_CANCELLED: &str = "user_cancelled";
 
-/// The report of a rail about a record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RailReport {
-    /// The rail is processing the payment.
-    InProgress,
-    /// The money has moved.
-    Settled {
-        /// The rail's reference of the movement.
-        reference: Option<String>,
-    },
-    /// The rail could not complete the payment.
-    Failed {
-        /// The failure code of the rail.
-        code: String,
-    },
-    /// The payer has not paid.
-    Cancelled,
-}
-
 /// One step of a record: its next state. The event and the transaction's state follow from it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailStep(pub RailState);
-
-/// The report contradicts the record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the rail reports a cancelled pay-out; a sent payment cannot be recalled")]
-pub struct Contradiction;
 
 impl RailRecord {
     /// The record's id in the widget.
@@ -423,6 +425,12 @@ impl RailRecord {
         }
     }
 
+    /// Whether the customer can no longer pay.
+    #[must_use]
+    pub fn is_overdue(&self, now: Timestamp) -> bool {
+        self.pay_until.is_some_and(|until| now >= until)
+    }
+
     /// Whether the next poll is due.
     #[must_use]
     pub fn is_due(&self, now: Timestamp) -> bool {
@@ -445,13 +453,15 @@ impl RailRecord {
                 at: now,
                 reference: reference.clone(),
             })),
-            (S::Processing, R::Failed { code }) => Some(RailStep(S::Failed {
+            (S::Processing, R::Failed { code, reason }) => Some(RailStep(S::Failed {
                 at: now,
                 code: code.clone(),
+                reason: *reason,
             })),
+            (S::Processing, R::Returned) => Some(RailStep(progress::came_back(now))),
             (S::Processing, R::Cancelled) => {
                 if !Self::is_cancellable(self.id.kind(), self.hosted.is_some()) {
-                    return Err(Contradiction);
+                    return Err(Contradiction::CancelledPayOut);
                 }
                 Some(RailStep(S::Cancelled { at: now }))
             }

@@ -58,6 +58,14 @@ pub struct Source {
     pub network: String,
 }
 
+/// What the customer pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Paid<'t> {
+    pub amount: Amount,
+    /// The chain that crypto moves on; `None` for fiat.
+    pub network: Option<&'t str>,
+}
+
 impl Conversion {
     /// A purchase or a sale by a method.
     #[must_use]
@@ -98,6 +106,17 @@ impl QuoteTerms {
             Conversion::Purchase { .. } | Conversion::Sale { .. } => None,
             Conversion::Swap(source) => Some(source),
         }
+    }
+
+    /// What the customer pays: the fiat of a purchase, the asset of a sale, the source of a swap.
+    #[must_use]
+    pub fn paid(&self) -> Paid<'_> {
+        let (amount, network) = match &self.conversion {
+            Conversion::Purchase { .. } => (self.priced.fiat, None),
+            Conversion::Sale { .. } => (self.priced.crypto, Some(self.network.as_str())),
+            Conversion::Swap(source) => (source.amount, Some(source.network.as_str())),
+        };
+        Paid { amount, network }
     }
 
     /// The fiat currency.

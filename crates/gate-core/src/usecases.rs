@@ -23,3 +23,4 @@ pub mod show_session;
 pub mod update_branding;
 pub mod verify_user;
 pub mod wake_rail;
+pub mod watch_rails;

@@ -7,7 +7,7 @@
 
 pub mod form;
 
-use kernel::{Amount, Asset, Id, Mode, Timestamp};
+use kernel::{Amount, Asset, Id, Mode, Timestamp, UpstreamName};
 
 use crate::amount::SessionAmount;
 use crate::rail::PollLease;
@@ -230,6 +230,8 @@ pub struct Verification {
     pub id: VerificationId,
     /// The session whose user is verified.
     pub session: SessionId,
+    /// The verifier that holds it, and that alone is asked about it; `None` before the start.
+    pub verifier: Option<UpstreamName>,
     /// The provider's own reference.
     pub reference: Option<String>,
     /// When it was made.
@@ -266,6 +268,7 @@ impl Verification {
         Self {
             id,
             session,
+            verifier: None,
             reference: None,
             created_at: now,
             state,

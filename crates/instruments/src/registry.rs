@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use prometheus_client::collector::Collector;
@@ -118,6 +118,23 @@ impl MetricRegistry {
         Gauges {
             names: labels,
             family,
+        }
+    }
+
+    /// A gauge for each of a few names that are known only at run time, by a kind.
+    pub(crate) fn named_gauges(
+        &mut self,
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; 2],
+    ) -> NamedGauges {
+        let family = Family::default();
+        self.enter(name, Kind::Gauge, help, &labels, &[]);
+        self.registry.register(name, help, Family::clone(&family));
+        NamedGauges {
+            labels,
+            family,
+            names: Mutex::default(),
         }
     }
 
@@ -363,6 +380,30 @@ impl<const N: usize> Histograms<N> {
 
     pub(crate) fn took(&self, values: [&'static str; N], span: Duration) {
         self.observe(values, span.as_secs_f64());
+    }
+}
+
+/// Gauges whose names are known only at run time.
+#[derive(Debug)]
+pub(crate) struct NamedGauges {
+    labels: [&'static str; 2],
+    family: Family<Vec<(&'static str, String)>, Gauge>,
+    /// The kinds and names that were ever set.
+    names: Mutex<BTreeSet<(&'static str, String)>>,
+}
+
+impl NamedGauges {
+    /// Sets the gauges of a kind to these values, and the others of the kind to zero.
+    pub(crate) fn replace(&self, kind: &'static str, values: &[(String, u64)]) {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.extend(values.iter().map(|(name, _)| (kind, name.clone())));
+        for (of, name) in names.iter().filter(|(of, _)| *of == kind) {
+            let value = values.iter().find(|(named, _)| named == name);
+            let value = value.map_or(0, |(_, value)| *value);
+            let [first, second] = self.labels;
+            let labels = vec![(first, (*of).to_owned()), (second, name.clone())];
+            self.family.get_or_create(&labels).set(saturated(value));
+        }
     }
 }
 

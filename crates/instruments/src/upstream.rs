@@ -5,10 +5,10 @@ use std::time::Duration;
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::record;
-use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, SPANS};
+use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, NamedGauges, SPANS};
 
 /// The calls to the rail and to the verifier.
-const RAIL: [&str; 3] = ["instructions", "advance", "cancel"];
+const RAIL: [&str; 4] = ["instructions", "advance", "watch", "cancel"];
 const VERIFIER: [&str; 3] = ["start", "submit", "report"];
 
 #[derive(Debug)]
@@ -17,6 +17,9 @@ pub(crate) struct Metrics {
     engine_duration: Histograms<1>,
     rail: Counters<2>,
     rail_duration: Histograms<1>,
+    rail_findings: Counters<1>,
+    rail_notifications: Counters<1>,
+    held_elsewhere: NamedGauges,
     verifier: Counters<2>,
     verifier_duration: Histograms<1>,
     rates: Counters<1>,
@@ -39,7 +42,7 @@ impl Metrics {
         );
         let rail = book.counters(
             "penstock_rail_calls_total",
-            "Calls to the rail: requests for payment instructions, polls of payments that are processing, and cancellations; `answer` is `none` if it gave no valid response in time",
+            "Calls to the rail: requests for payment instructions, polls of payments that are processing (`advance`) or have ended (`watch`), and cancellations; `answer` is `none` if it gave no valid response in time",
             ["operation", "answer"],
         );
         rail.begin(RAIL.map(|operation| [operation, "none"]));
@@ -50,6 +53,21 @@ impl Metrics {
             SPANS,
         );
         rail_duration.begin(RAIL.map(|operation| [operation]));
+        let rail_findings = book.counters(
+            "penstock_rail_findings_total",
+            "Payments at which the rail has other money than the payment: less (`underpaid`) or more (`overpaid`) has arrived, the rail reports as settled a payment that had failed or was cancelled (`late`), the money of a settled payment came back (`returned`), or the rail reports as failed or cancelled a payment that had settled (`retracted`)",
+            ["finding"],
+        );
+        let rail_notifications = book.counters(
+            "penstock_rail_notifications_total",
+            "Signed notifications of rails: the payment's next report is due now (`woken`), was due already (`awake`), another rail holds the payment (`elsewhere`), or there is no such payment (`unknown`)",
+            ["result"],
+        );
+        let held_elsewhere = book.named_gauges(
+            "penstock_held_elsewhere",
+            "Payments that are processing at a rail, and verifications that are pending at a verifier, that this process is not configured with. Nobody is asked about them",
+            ["upstream", "name"],
+        );
         let verifier = book.counters(
             "penstock_verifier_calls_total",
             "Calls to the verifier: starts of verifications, submissions of users' answers, and polls of verifications that are pending; `answer` is `none` if it gave no valid response in time",
@@ -89,6 +107,9 @@ impl Metrics {
             ),
             rail,
             rail_duration,
+            rail_findings,
+            rail_notifications,
+            held_elsewhere,
             verifier,
             verifier_duration,
             rates,
@@ -195,6 +216,31 @@ pub fn rail(operation: &'static str, answer: &'static str, took: Option<Duration
             metrics.upstream.rail_duration.took([operation], took);
         }
     });
+}
+
+/// Registers what rails can be found to have, and what their notifications can do: the counters start at zero.
+pub fn rail_begin(findings: &[&'static str], notifications: &[&'static str]) {
+    record(|metrics| {
+        let findings = findings.iter().map(|finding| [*finding]);
+        metrics.upstream.rail_findings.begin(findings);
+        let results = notifications.iter().map(|result| [*result]);
+        metrics.upstream.rail_notifications.begin(results);
+    });
+}
+
+/// Counts a payment at which the rail has other money.
+pub fn rail_found(finding: &'static str) {
+    record(|metrics| metrics.upstream.rail_findings.inc([finding]));
+}
+
+/// Counts a signed notification.
+pub fn rail_notified(result: &'static str) {
+    record(|metrics| metrics.upstream.rail_notifications.inc([result]));
+}
+
+/// Sets what upstreams of a kind hold that this process is not configured with. Upstreams that hold nothing any more are set to zero.
+pub fn held_elsewhere(upstream: &'static str, held: &[(String, u64)]) {
+    record(|metrics| metrics.upstream.held_elsewhere.replace(upstream, held));
 }
 
 /// Records a call of the verifier.

@@ -80,6 +80,22 @@ impl Amount {
         })
     }
 
+    /// Parses what a far end says has moved, and rounds it down to the asset's digits.
+    ///
+    /// # Errors
+    /// [`AmountError`] except [`AmountError::TooPrecise`].
+    pub fn parse_floor(text: &str, asset: Asset) -> Result<Self, AmountError> {
+        let (whole, fraction) = positive(text)?;
+        let kept = fraction
+            .get(..usize::from(asset.scale()))
+            .unwrap_or(fraction);
+        let units = units_of(whole, kept).filter(|units| *units <= LARGEST);
+        Ok(Self {
+            units: units.ok_or(AmountError::OutOfRange)?,
+            asset,
+        })
+    }
+
     /// Checks only the grammar, before the asset is known.
     ///
     /// # Errors

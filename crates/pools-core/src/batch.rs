@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Amount, Asset, Mode, StoreError, StoreResult, Timestamp};
+use kernel::{Amount, Asset, Mode, StoreError, StoreResult, Timestamp, UpstreamName};
 use partner_core::idempotency::{Fingerprint, Scope, counts};
 use partner_core::key::KeyId;
 use partner_core::{Access, Denial, PartnerId};
 
 use crate::access::{PoolsDenial, may_transact_in};
-use crate::engine::EngineName;
 use crate::ledger::{Account, BALANCE_LIMIT, Entry, EntryId, PostError, TransferRole};
 use crate::ports::Hold;
 use crate::profile::{PoolId, PoolsProfile};
@@ -39,7 +38,7 @@ pub struct TransactCommand {
     /// The id of its ledger entry.
     pub entry: EntryId,
     /// The engine that holds the trade.
-    pub engine: EngineName,
+    pub engine: UpstreamName,
     /// The result of the hold, which is checked last; `None` if the engine did not respond or was not asked.
     pub hold: Option<Hold>,
 }

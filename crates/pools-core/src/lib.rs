@@ -9,7 +9,6 @@ pub mod batch;
 pub mod contingent_credit;
 pub mod deposits;
 pub mod destination;
-pub mod engine;
 pub mod events;
 pub mod export;
 pub mod ledger;

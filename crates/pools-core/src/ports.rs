@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use crate::profile::{Network, PoolId};
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreResult, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
 use partner_core::idempotency::Scope;
 use partner_core::ports::{EventTx, Submit, UnitOfWork};
 
 use crate::batch::{Decision, Funds, IdempotencyRecord, TransactCommand};
 use crate::contingent_credit::{Amounts, Range, Recount};
-use crate::engine::EngineName;
 use crate::export::{ExportedEntry, Window};
 use crate::ledger::{Account, Entry, EntryId};
 use crate::quote::{Quote, QuoteId, Side, Terms};
@@ -185,8 +184,8 @@ pub trait StatsReads: Send + Sync {
     async fn trades_held_elsewhere(
         &self,
         mode: Mode,
-        engine: &EngineName,
-    ) -> StoreResult<Vec<(EngineName, u64)>>;
+        engine: &UpstreamName,
+    ) -> StoreResult<Vec<(UpstreamName, u64)>>;
 
     /// The number of trades of a mode per engine other than this one that settled within the return window. `None` are those that
     /// name no engine. They are older than the column.
@@ -195,13 +194,13 @@ pub trait StatsReads: Send + Sync {
     async fn trades_returnable_elsewhere(
         &self,
         mode: Mode,
-        engine: &EngineName,
+        engine: &UpstreamName,
         slice: u32,
-    ) -> StoreResult<Vec<(Option<EngineName>, u64)>>;
+    ) -> StoreResult<Vec<(Option<UpstreamName>, u64)>>;
 
     /// Names this engine in the reserved trades of a mode that name none, and returns their number. Such trades are
     /// older than the column.
-    async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> StoreResult<u64>;
+    async fn trades_claim(&self, mode: Mode, engine: &UpstreamName) -> StoreResult<u64>;
 }
 
 /// Status figures of trades.

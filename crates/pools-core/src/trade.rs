@@ -3,9 +3,8 @@
 //! A trade starts as `reserved`. Only the engine's report to a status poll changes it. [`Trade::advance`] decides
 //! every pair of state and report.
 
-use kernel::{Amount, Id, Mid, Timestamp};
+use kernel::{Amount, Id, Mid, Timestamp, UpstreamName};
 
-use crate::engine::EngineName;
 use crate::ledger::{AccountKind, Reason, Transfer, TransferRole};
 use crate::quote::{QuoteId, Side, Terms};
 
@@ -23,7 +22,7 @@ pub struct Trade {
     /// The locked terms of the quote.
     pub terms: Terms,
     /// The engine that holds the trade; `None` for trades older than the column.
-    pub engine: Option<EngineName>,
+    pub engine: Option<UpstreamName>,
     /// The amount reserved on the partner's account: the fiat leg of a purchase under the balance gate, the crypto
     /// leg of a sale. `None` for a purchase without the balance gate.
     pub reserved: Option<Amount>,
@@ -293,7 +292,7 @@ impl Trade {
     /// Whether an engine may be asked about the trade. Only the engine that holds it may. A trade that names no
     /// engine belongs to the configured one.
     #[must_use]
-    pub fn is_held_by(&self, engine: &EngineName) -> bool {
+    pub fn is_held_by(&self, engine: &UpstreamName) -> bool {
         self.engine.as_ref().is_none_or(|own| own == engine)
     }
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use hyper::Uri;
 use hyper::header::HeaderValue;
+use kernel::UpstreamName;
 use partner_core::webhooks::notification::NotificationSecret;
-use pools_core::engine::EngineName;
 use secrecy::{ExposeSecret, SecretString};
 use url::{Host, Url};
 
@@ -13,7 +13,7 @@ use url::{Host, Url};
 #[derive(Clone, PartialEq, Eq)]
 pub struct UpstreamUrl {
     url: Url,
-    name: EngineName,
+    name: UpstreamName,
 }
 
 impl UpstreamUrl {
@@ -29,14 +29,22 @@ impl UpstreamUrl {
             && url.fragment().is_none();
         // The HTTP client refuses some hosts that a URL may have, such as `{host}`.
         let callable = url.as_str().parse::<Uri>().is_ok();
-        let name = EngineName::parse(url.as_str().trim_end_matches('/'))?;
+        let name = UpstreamName::parse(url.as_str().trim_end_matches('/'))?;
         (known && bare && callable).then_some(Self { url, name })
     }
 
     /// The default name of an engine: its URL with scheme and host in lower case, without a default port and without a slash at
     /// the end.
-    pub(crate) fn name(&self) -> EngineName {
+    pub(crate) fn name(&self) -> UpstreamName {
         self.name.clone()
+    }
+
+    /// The default name of a rail or a verifier: host, port unless it is the default one, and path.
+    pub(crate) fn place(&self) -> UpstreamName {
+        let name = self.name.as_str();
+        let place = name.split_once("://").map_or(name, |(_, place)| place);
+        // A part of a name that is not empty is a name.
+        UpstreamName::parse(place).unwrap_or_else(|| self.name.clone())
     }
 
     /// Whether requests to the URL are encrypted.

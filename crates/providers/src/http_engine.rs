@@ -14,10 +14,9 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::Amount;
+use kernel::{Amount, Named, UpstreamName};
 use partner_core::Tenant;
 use partner_core::ports::Ticket;
-use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
 use serde::Serialize;
@@ -38,7 +37,7 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 pub struct HttpEngine {
     upstream: HttpUpstream,
-    name: EngineName,
+    name: UpstreamName,
     polls: PollPermits,
 }
 
@@ -61,7 +60,7 @@ impl HttpEngine {
 
     /// Sets a name other than the URL's.
     #[must_use]
-    pub fn named(mut self, name: EngineName) -> Self {
+    pub fn named(mut self, name: UpstreamName) -> Self {
         self.name = name;
         self
     }
@@ -99,6 +98,12 @@ impl HttpEngine {
         let asked = self.ask(caller, &contract::CONFIRM, Some(trade), NO_BODY);
         let response: wire::ConfirmAnswer = asked.await.ok()?;
         Some(response.status.into())
+    }
+}
+
+impl Named for HttpEngine {
+    fn name(&self) -> UpstreamName {
+        self.name.clone()
     }
 }
 
@@ -157,10 +162,6 @@ impl Engine for HttpEngine {
             tracing::debug!(partner.id = %who.partner, "Too many polls wait for the engine; this one returns the current status");
         }
         Some(Ticket(Box::new(permit?)))
-    }
-
-    fn name(&self) -> EngineName {
-        self.name.clone()
     }
 
     fn timeout(&self) -> Duration {

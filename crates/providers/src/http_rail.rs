@@ -15,14 +15,15 @@ use std::io;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CancelReport, Rail, RailOrder};
-use gate_core::rail::{Instructions, RailId, RailReport};
+use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
+use gate_core::rail::{Instructions, RailAnswer, RailId};
 use hyper::StatusCode;
+use kernel::{Named, UpstreamName};
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::{Caller, HttpResponse};
 use crate::contract::Call;
-use crate::upstream::{Answer, HttpUpstream, NO_BODY, Silence, read_about};
+use crate::upstream::{Answer, HttpUpstream, NO_BODY, Silence, read_about, read_unknown};
 
 pub use contract::openapi;
 
@@ -33,14 +34,8 @@ const MAX_RESPONSE_BYTES: usize = 128 * 1024;
 const FORGOTTEN: &str = "the rail does not know the payment that it has just accepted";
 
 pub struct HttpRail {
+    name: UpstreamName,
     upstream: HttpUpstream,
-}
-
-/// What the rail reports about a payment.
-enum Known {
-    Reported(RailReport),
-    /// The payment has not begun: the rail does not know its id.
-    Unknown,
 }
 
 impl HttpRail {
@@ -53,8 +48,15 @@ impl HttpRail {
         secret: Option<&UpstreamSecret>,
         timeout: Duration,
     ) -> io::Result<Self> {
+        let name = url.place();
         let upstream = HttpUpstream::new(url, secret, timeout, MAX_RESPONSE_BYTES)?;
-        Ok(Self { upstream })
+        Ok(Self { name, upstream })
+    }
+
+    /// The rail under another name than that of its URL.
+    #[must_use]
+    pub fn named(self, name: UpstreamName) -> Self {
+        Self { name, ..self }
     }
 
     /// Logs when the rail starts or stops responding, and returns its response.
@@ -85,27 +87,31 @@ impl HttpRail {
     }
 
     /// Reports a payment. An unknown one says nothing about whether the rail responds.
-    async fn report(&self, id: RailId) -> Option<Known> {
+    async fn report(&self, id: RailId) -> RailAnswer {
         match self.known(id).await {
-            Ok(Known::Unknown) => Some(Known::Unknown),
-            known => self.told(&contract::REPORT, id, known),
+            Ok(RailAnswer::Unknown) => RailAnswer::Unknown,
+            known => {
+                let told = self.told(&contract::REPORT, id, known);
+                told.unwrap_or(RailAnswer::Silent)
+            }
         }
     }
 
-    async fn known(&self, id: RailId) -> Result<Known, Silence> {
+    async fn known(&self, id: RailId) -> Result<RailAnswer, Silence> {
         let path = id.to_string();
         let sent = self
             .upstream
             .send(Caller::Poll, &contract::REPORT, &path, NO_BODY);
         let response = sent.await?;
         if response.status == StatusCode::NOT_FOUND {
-            return Ok(Known::Unknown);
+            read_unknown("payment", &path, &response)?;
+            return Ok(RailAnswer::Unknown);
         }
         let report: wire::Report = answer(id, &response)?;
         if let Some(reference) = report.reference() {
             tracing::info!(rail.id = %id, rail.reference = reference, "The rail reports a settled payment");
         }
-        Ok(Known::Reported(report.into()))
+        Ok(RailAnswer::Reported(report.into()))
     }
 
     /// Sends the whole order in a call.
@@ -126,6 +132,12 @@ fn answer<A: Answer>(id: RailId, response: &HttpResponse) -> Result<A, Silence> 
     read_about("payment", &id.to_string(), response)
 }
 
+impl Named for HttpRail {
+    fn name(&self) -> UpstreamName {
+        self.name.clone()
+    }
+}
+
 #[async_trait]
 impl Rail for HttpRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
@@ -135,24 +147,36 @@ impl Rail for HttpRail {
         Some(answer.into())
     }
 
-    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
-        if attempt > 1
-            && let Known::Reported(report) = self.report(order.id).await?
-        {
-            return Some(report);
-        }
-        self.begin(order).await?;
-        match self.report(order.id).await? {
-            Known::Reported(report) => Some(report),
-            Known::Unknown => {
-                let forgotten = Err(Silence::Contradiction(FORGOTTEN));
-                self.told(&contract::REPORT, order.id, forgotten)
+    async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer {
+        if poll.attempt > 1 || !poll.may_begin {
+            match self.report(order.id).await {
+                RailAnswer::Unknown if poll.may_begin => {}
+                answer => return answer,
             }
+        }
+        if self.begin(order).await.is_none() {
+            return RailAnswer::Silent;
+        }
+        match self.report(order.id).await {
+            RailAnswer::Unknown => {
+                let forgotten = Err::<(), _>(Silence::Contradiction(FORGOTTEN));
+                self.told(&contract::REPORT, order.id, forgotten);
+                RailAnswer::Accepted
+            }
+            RailAnswer::Silent => RailAnswer::Accepted,
+            answer => answer,
         }
     }
 
-    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
-        let caller = Caller::Partner(&order.partner);
+    async fn watch(&self, order: &RailOrder) -> RailAnswer {
+        self.report(order.id).await
+    }
+
+    async fn cancel(&self, order: &RailOrder, given_up: GivenUp) -> Option<CancelReport> {
+        let caller = match given_up {
+            GivenUp::ByCustomer => Caller::Partner(&order.partner),
+            GivenUp::AtDeadline => Caller::Poll,
+        };
         let asked = self.order::<wire::CancelAnswer>(caller, &contract::CANCEL, order);
         let answer = self.told(&contract::CANCEL, order.id, asked.await)?;
         Some(answer.into())

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use gate_core::object::JsonObject;
 use gate_core::ports::{VerificationOrder, VerificationStart, Verifier};
 use gate_core::verification::{VerificationId, VerificationReport};
+use kernel::{Named, UpstreamName};
 use serde::Serialize;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
@@ -31,6 +32,7 @@ pub const TIMEOUT: Duration = Duration::from_secs(3);
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 
 pub struct HttpVerifier {
+    name: UpstreamName,
     upstream: HttpUpstream,
 }
 
@@ -44,8 +46,15 @@ impl HttpVerifier {
         secret: Option<&UpstreamSecret>,
         timeout: Duration,
     ) -> io::Result<Self> {
+        let name = url.place();
         let upstream = HttpUpstream::new(url, secret, timeout, MAX_RESPONSE_BYTES)?;
-        Ok(Self { upstream })
+        Ok(Self { name, upstream })
+    }
+
+    /// The verifier under another name than that of its URL.
+    #[must_use]
+    pub fn named(self, name: UpstreamName) -> Self {
+        Self { name, ..self }
     }
 
     /// Calls the verifier, and logs when it starts or stops responding.
@@ -84,6 +93,12 @@ impl HttpVerifier {
         let response = self.upstream.send(caller, call, &path, body).await?;
         let answer: A = read_about("verification", &path, &response)?;
         answer.said(id.mode())
+    }
+}
+
+impl Named for HttpVerifier {
+    fn name(&self) -> UpstreamName {
+        self.name.clone()
     }
 }
 

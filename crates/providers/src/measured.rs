@@ -6,18 +6,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::object::JsonObject;
 use gate_core::ports::{
-    CancelReport, Rail, RailOrder, VerificationOrder, VerificationStart, Verifier,
+    CancelReport, GivenUp, Rail, RailOrder, RailPoll, VerificationOrder, VerificationStart,
+    Verifier,
 };
-use gate_core::rail::{Instructions, RailReport};
+use gate_core::rail::{self, Finding, Instructions, RailAnswer, RailReport};
 use gate_core::verification::{self, VerificationReport};
 use instruments::failpoint::around;
 use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, trace, upstream};
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset};
+use kernel::{Amount, Asset, Named, UpstreamName};
 use partner_core::Tenant;
 use partner_core::ports::{RateSource, Ticket};
-use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use tracing::Instrument;
@@ -38,6 +38,12 @@ impl<T: ?Sized> Measured<T> {
     #[must_use]
     pub fn new(upstream: Arc<T>) -> Self {
         Self(upstream)
+    }
+}
+
+impl<T: Named + ?Sized> Named for Measured<T> {
+    fn name(&self) -> UpstreamName {
+        self.0.name()
     }
 }
 
@@ -124,10 +130,6 @@ impl Engine for MeasuredEngine {
         self.0.contradicted(contradiction);
     }
 
-    fn name(&self) -> EngineName {
-        self.0.name()
-    }
-
     fn timeout(&self) -> Duration {
         self.0.timeout()
     }
@@ -141,24 +143,20 @@ impl Rail for MeasuredRail {
         measured(call, upstream::rail, asked, |_| "instructions").await
     }
 
-    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
-        let asked = self.0.advance(order, attempt);
-        let call = ("rail", "advance");
-        measured(call, upstream::rail, asked, |report| match report {
-            RailReport::InProgress => "processing",
-            RailReport::Settled { .. } => "settled",
-            RailReport::Failed { .. } => "failed",
-            RailReport::Cancelled => "cancelled",
-        })
-        .await
+    async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer {
+        polled("advance", self.0.advance(order, poll)).await
+    }
+
+    async fn watch(&self, order: &RailOrder) -> RailAnswer {
+        polled("watch", self.0.watch(order)).await
     }
 
     fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
         self.0.ask_again(order, attempt)
     }
 
-    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
-        let asked = self.0.cancel(order);
+    async fn cancel(&self, order: &RailOrder, given_up: GivenUp) -> Option<CancelReport> {
+        let asked = self.0.cancel(order, given_up);
         let call = ("rail", "cancel");
         measured(call, upstream::rail, asked, |report| match report {
             CancelReport::Cancelled => "cancelled",
@@ -166,6 +164,44 @@ impl Rail for MeasuredRail {
         })
         .await
     }
+
+    fn contradicted(&self, contradiction: rail::Contradiction) {
+        violated(Violation::Contradiction);
+        self.0.contradicted(contradiction);
+    }
+
+    fn found(&self, finding: Finding) {
+        upstream::rail_found(finding.as_str());
+        self.0.found(finding);
+    }
+}
+
+/// Polls a rail, and records its answer and duration.
+async fn polled(operation: &'static str, call: impl Future<Output = RailAnswer>) -> RailAnswer {
+    let answered = async {
+        match call.await {
+            RailAnswer::Silent => None,
+            answer => Some(answer),
+        }
+    };
+    let answer = measured(
+        ("rail", operation),
+        upstream::rail,
+        answered,
+        |answer| match answer {
+            RailAnswer::Silent => NO_RESPONSE,
+            RailAnswer::Accepted => "accepted",
+            RailAnswer::Unknown => "unknown",
+            RailAnswer::Reported(reported) => match reported.report {
+                RailReport::InProgress => "processing",
+                RailReport::Settled { .. } => "settled",
+                RailReport::Failed { .. } => "failed",
+                RailReport::Cancelled => "cancelled",
+                RailReport::Returned => "returned",
+            },
+        },
+    );
+    answer.await.unwrap_or(RailAnswer::Silent)
 }
 
 /// Makes one call of the verifier, and records its response and duration.

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset};
+use kernel::{Amount, Asset, Named, UpstreamName};
 use partner_core::Tenant;
 use partner_core::ports::RateSource;
-use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId};
 
@@ -26,6 +25,12 @@ impl RateSource for NoRates {
 /// An engine that never responds. Callers do not wait for it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoEngine;
+
+impl Named for NoEngine {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in("none")
+    }
+}
 
 #[async_trait]
 impl Engine for NoEngine {
@@ -47,10 +52,6 @@ impl Engine for NoEngine {
 
     async fn report(&self, _: &TradeReportRequest) -> Option<EngineReport> {
         None
-    }
-
-    fn name(&self) -> EngineName {
-        EngineName::built_in("none")
     }
 
     fn timeout(&self) -> Duration {

@@ -23,10 +23,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset, Mid};
+use kernel::{Amount, Asset, Mid, Named, UpstreamName};
 use partner_core::Tenant;
 use partner_core::ports::RateSource;
-use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{EngineReport, TradeId, TradeStatus};
 use rust_decimal::Decimal;
@@ -102,6 +101,12 @@ impl RateSource for SandboxRates {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SandboxEngine;
 
+impl Named for SandboxEngine {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in("sandbox")
+    }
+}
+
 #[async_trait]
 impl Engine for SandboxEngine {
     async fn depth(&self, _: &Tenant, order: &Order) -> Option<Depth> {
@@ -142,10 +147,6 @@ impl Engine for SandboxEngine {
         } else {
             at_work(path, request)
         }
-    }
-
-    fn name(&self) -> EngineName {
-        EngineName::built_in("sandbox")
     }
 
     fn timeout(&self) -> Duration {

@@ -14,9 +14,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CancelReport, Rail, RailOrder};
-use gate_core::rail::{Instructions, RailKind, RailReport};
+use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
+use gate_core::rail::{Instructions, RailAnswer, RailKind, RailReport};
 use gate_core::signed_quote::Conversion;
+use kernel::{Named, UpstreamName};
 
 use crate::sandbox::SandboxScenario;
 
@@ -29,6 +30,12 @@ const LAST_WAIT: Duration = Duration::from_secs(3);
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SandboxRail;
 
+impl Named for SandboxRail {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in("sandbox")
+    }
+}
+
 #[async_trait]
 impl Rail for SandboxRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
@@ -40,18 +47,24 @@ impl Rail for SandboxRail {
         Some(Instructions(BTreeMap::from(named)))
     }
 
-    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
+    async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer {
         let path = SandboxScenario::of(order.terms.priced.fiat);
-        Some(match (path, order.id.kind()) {
-            (SandboxScenario::SilentFirstPoll, _) if is_slow(order, attempt) => {
+        let report = match (path, order.id.kind()) {
+            (SandboxScenario::SilentFirstPoll, _) if is_slow(order, poll.attempt) => {
                 RailReport::InProgress
             }
             (SandboxScenario::Fails, _) => RailReport::Failed {
                 code: "provider_declined".to_owned(),
+                reason: None,
             },
             (SandboxScenario::Releases, RailKind::PayIn | RailKind::Swap) => RailReport::Cancelled,
             _ => RailReport::Settled { reference: None },
-        })
+        };
+        report.into()
+    }
+
+    async fn watch(&self, _: &RailOrder) -> RailAnswer {
+        RailAnswer::Unknown
     }
 
     fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
@@ -60,7 +73,7 @@ impl Rail for SandboxRail {
         last.then_some(LAST_WAIT)
     }
 
-    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
+    async fn cancel(&self, order: &RailOrder, _: GivenUp) -> Option<CancelReport> {
         Some(match SandboxScenario::of(order.terms.priced.fiat) {
             SandboxScenario::SilentFirstPoll => CancelReport::Cancelled,
             _ => CancelReport::TooLate,

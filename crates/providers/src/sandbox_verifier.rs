@@ -16,7 +16,7 @@ use async_trait::async_trait;
 use gate_core::object::JsonObject;
 use gate_core::ports::{VerificationOrder, VerificationStart, Verifier};
 use gate_core::verification::{TestVerification, VerificationReport};
-use kernel::Clock;
+use kernel::{Clock, Named, UpstreamName};
 
 /// How long a verification of `.63` is pending.
 const DELAY: Duration = Duration::from_secs(3);
@@ -46,6 +46,12 @@ impl SandboxVerifier {
                 VerificationReport::Approved
             }
         }
+    }
+}
+
+impl Named for SandboxVerifier {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in("sandbox")
     }
 }
 

@@ -12,6 +12,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Request, StatusCode};
 use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::{CallError, Caller, HttpClient, HttpResponse};
@@ -131,6 +132,13 @@ impl HttpUpstream {
     }
 }
 
+/// The body of a 404 about an id that an upstream does not know. It may name the id.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct Unknown {
+    #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    id: Option<String>,
+}
+
 /// A response that names what it is about.
 pub(crate) trait Answer: DeserializeOwned {
     fn id(&self) -> &str;
@@ -143,16 +151,25 @@ pub(crate) fn read_about<A: Answer>(
     response: &HttpResponse,
 ) -> Result<A, Silence> {
     check_status(response)?;
-    if !response.content_type.as_ref().is_some_and(is_json) {
-        return Err(Silence::ContentType);
-    }
-    check_object(response)?;
-    let answer: A =
-        serde_json::from_slice(&response.body).map_err(|error| Silence::Body(error.column()))?;
+    let answer: A = read_body(response)?;
     if answer.id() == id {
         Ok(answer)
     } else {
         Err(Silence::OtherId(subject))
+    }
+}
+
+/// Checks a 404 that says that the upstream does not know the `subject` with this id. A 404 of a proxy, or a wrong route, is not of the
+/// contract.
+pub(crate) fn read_unknown(
+    subject: &'static str,
+    id: &str,
+    response: &HttpResponse,
+) -> Result<(), Silence> {
+    let unknown: Unknown = read_body(response)?;
+    match unknown.id {
+        Some(other) if other != id => Err(Silence::OtherId(subject)),
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -161,6 +178,15 @@ pub(crate) fn read_shown<A: DeserializeOwned>(response: &HttpResponse) -> Result
     check_status(response)?;
     check_object(response)?;
     serde_json::from_slice(&response.body).map_err(Silence::ShownBody)
+}
+
+/// Reads a JSON object.
+fn read_body<A: DeserializeOwned>(response: &HttpResponse) -> Result<A, Silence> {
+    if !response.content_type.as_ref().is_some_and(is_json) {
+        return Err(Silence::ContentType);
+    }
+    check_object(response)?;
+    serde_json::from_slice(&response.body).map_err(|error| Silence::Body(error.column()))
 }
 
 fn check_status(response: &HttpResponse) -> Result<(), Silence> {

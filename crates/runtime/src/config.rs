@@ -18,12 +18,11 @@ use std::time::Duration;
 use coordination::RedisUrl;
 use gate_core::limits::Limits;
 use ipnet::IpNet;
-use kernel::Mode;
+use kernel::{Mode, UpstreamName};
 use partner_core::origin::Origin;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
-use pools_core::engine::EngineName;
 use providers::{UpstreamSecret, UpstreamUrl};
 
 pub use database::{Database, ServerUrl};
@@ -85,7 +84,7 @@ pub struct Config {
     pub engine: UpstreamChoice,
     pub engine_secret: Option<UpstreamSecret>,
     /// The identity of an engine over HTTP; `None` for the identity of its URL.
-    pub engine_name: Option<EngineName>,
+    pub engine_name: Option<UpstreamName>,
     pub engine_drain: bool,
     pub rail: UpstreamChoice,
     pub rail_secret: Option<UpstreamSecret>,

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use instruments::{faults, trading};
-use kernel::{Mode, causes};
-use pools_core::engine::EngineName;
+use kernel::{Mode, UpstreamName, causes};
 use pools_core::ports::StatsReads;
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +63,7 @@ impl Runtime {
 pub(crate) async fn count_returnable(
     store: Arc<dyn StatsReads>,
     mode: Mode,
-    (engine, asks): (EngineName, bool),
+    (engine, asks): (UpstreamName, bool),
     stop: CancellationToken,
 ) {
     let mut is_logged = false;
@@ -102,16 +101,16 @@ pub(crate) async fn count_returnable(
 
 /// Leaves out the trades that name no engine if they belong to this one: it asks about them, and no other engine has settled trades.
 fn elsewhere(
-    mut found: Vec<(Option<EngineName>, u64)>,
+    mut found: Vec<(Option<UpstreamName>, u64)>,
     asks: bool,
-) -> Vec<(Option<EngineName>, u64)> {
+) -> Vec<(Option<UpstreamName>, u64)> {
     if asks && found.iter().all(|(engine, _)| engine.is_none()) {
         found.clear();
     }
     found
 }
 
-fn warn_of_returnable(found: &[(Option<EngineName>, u64)]) {
+fn warn_of_returnable(found: &[(Option<UpstreamName>, u64)]) {
     for (engine, trades) in found {
         match engine {
             Some(engine) => tracing::warn!(
@@ -129,7 +128,7 @@ fn warn_of_returnable(found: &[(Option<EngineName>, u64)]) {
     }
 }
 
-fn engine_changed(name: &EngineName, held: &[(EngineName, u64)]) -> ConfigError {
+fn engine_changed(name: &UpstreamName, held: &[(UpstreamName, u64)]) -> ConfigError {
     let held: Vec<String> = held
         .iter()
         .map(|(engine, trades)| match trades {
@@ -153,8 +152,8 @@ mod tests {
     // rule: pools.engine.returnable
     #[test]
     fn trades_without_engine_count_if_another_engine_may_hold_them() {
-        let unnamed: (Option<EngineName>, u64) = (None, 2);
-        let other = vec![(Some(EngineName::built_in("engine-a")), 1)];
+        let unnamed: (Option<UpstreamName>, u64) = (None, 2);
+        let other = vec![(Some(UpstreamName::built_in("engine-a")), 1)];
         let both = [vec![unnamed.clone()], other.clone()].concat();
         for asks in [true, false] {
             assert_eq!(elsewhere(both.clone(), asks), both);

@@ -1,7 +1,7 @@
 //! Reads of what is due, partner by partner, so that no partner's rows fill a read.
 
 use gate_core::due::DueShare;
-use kernel::{Mode, Readable, StoreResult, Timestamp};
+use kernel::{Mode, Readable, StoreResult, Timestamp, UpstreamName};
 use partner_core::{PartnerId, Tenant};
 
 use crate::{Reader, Row, Statement, values};
@@ -9,19 +9,20 @@ use crate::{Reader, Row, Statement, values};
 /// The text of a statement that reads the rows that are due at $2: of each partner after $3 at most $4, those that have been due for
 /// the longest, and at most $5 in all. The table's alias is `o`.
 ///
-/// The index has the columns mode, partner and `$at`, for rows of this status only. One step in it finds the next partner, whatever
+/// The condition names columns without an alias. The index has mode, the columns that the condition compares, partner and `$at`, for the
+/// rows of the condition only. One step in it finds the next partner, whatever
 /// the number of rows, and no step is taken after enough rows were found. The order of the steps ends with `$at`, because no other
 /// index has this order. SQLite's planner would take a longer index anyway, so its text names the index.
 macro_rules! due_of_each_partner {
-    (@partners $table:literal, $index:expr, $status:literal, $at:literal) => {
+    (@partners $table:literal, $index:expr, $condition:literal, $at:literal) => {
         concat!(
             "WITH RECURSIVE each_partner (partner_id) AS (
          SELECT (SELECT n.partner_id FROM ", $table, " AS n", $index, "
-                 WHERE n.mode = $1 AND n.status = '", $status, "' AND n.partner_id > $3
+                 WHERE n.mode = $1 AND ", $condition, " AND n.partner_id > $3
                  ORDER BY n.partner_id, n.", $at, " LIMIT 1)
          UNION ALL
          SELECT (SELECT n.partner_id FROM ", $table, " AS n", $index, "
-                 WHERE n.mode = $1 AND n.status = '", $status, "' AND n.partner_id > each_partner.partner_id
+                 WHERE n.mode = $1 AND ", $condition, " AND n.partner_id > each_partner.partner_id
                  ORDER BY n.partner_id, n.", $at, " LIMIT 1)
          FROM each_partner WHERE each_partner.partner_id IS NOT NULL
      )
@@ -29,26 +30,26 @@ macro_rules! due_of_each_partner {
         )
     };
     (
-        $table:literal with $status:literal, $at:literal in $index:literal,
+        $table:literal where $condition:literal, $at:literal in $index:literal,
         [$first:literal $(, $column:literal)*], $also:expr
     ) => {
         $crate::Sql {
             sqlite: concat!(
-                $crate::due::due_of_each_partner!(@partners $table, concat!(" INDEXED BY ", $index), $status, $at),
+                $crate::due::due_of_each_partner!(@partners $table, concat!(" INDEXED BY ", $index), $condition, $at),
                 "SELECT d.partner_id, d.", $first, $(", d.", $column,)* ", d.", $at, " FROM each_partner
      CROSS JOIN ", $table, " AS d ON d.rowid IN (
          SELECT o.rowid FROM ", $table, " AS o INDEXED BY ", $index, "
-         WHERE o.mode = $1 AND o.partner_id = each_partner.partner_id AND o.status = '", $status, "' AND o.", $at, " <= $2", $also, "
+         WHERE o.mode = $1 AND o.partner_id = each_partner.partner_id AND ", $condition, " AND o.", $at, " <= $2", $also, "
          ORDER BY o.", $at, " LIMIT CAST($4 AS bigint)
      )
      LIMIT CAST($5 AS bigint)"
             ),
             postgres: concat!(
-                $crate::due::due_of_each_partner!(@partners $table, "", $status, $at),
+                $crate::due::due_of_each_partner!(@partners $table, "", $condition, $at),
                 "SELECT d.* FROM each_partner
      CROSS JOIN LATERAL (
          SELECT o.partner_id, o.", $first, $(", o.", $column,)* ", o.", $at, " FROM ", $table, " AS o
-         WHERE o.mode = $1 AND o.partner_id = each_partner.partner_id AND o.status = '", $status, "' AND o.", $at, " <= $2", $also, "
+         WHERE o.mode = $1 AND o.partner_id = each_partner.partner_id AND ", $condition, " AND o.", $at, " <= $2", $also, "
          ORDER BY o.", $at, " LIMIT CAST($4 AS bigint)
      ) AS d
      LIMIT CAST($5 AS bigint)"
@@ -58,18 +59,25 @@ macro_rules! due_of_each_partner {
 }
 pub(crate) use due_of_each_partner;
 
-/// Reads a share of what is due. `at` is the column of the instant since when a row is due, and `id` reads the row's id.
+/// Reads a share of what is due, at one upstream if $6 is its name. `at` is the column of the instant since when a row is due, and `id` reads the row's id.
 pub(crate) async fn read<I>(
     reader: &mut dyn Reader,
     statement: &'static Statement,
     at: &'static str,
-    (mode, share): (Mode, &DueShare),
+    (mode, upstream, share): (Mode, Option<&UpstreamName>, &DueShare),
     id: fn(&dyn Row, Mode) -> StoreResult<I>,
 ) -> StoreResult<Readable<(Tenant, I)>> {
     let now = reader.now().await?;
     let after = share.after.as_ref().map_or("", PartnerId::as_str);
     let values = values![mode, now, after, share.of_each, share.limit];
-    let found = reader.connection().fetch_all(statement, values).await?;
+    let connection = reader.connection();
+    let found = match upstream {
+        None => connection.fetch_all(statement, values).await?,
+        Some(name) => {
+            let values = [values as &[_], values![name]].concat();
+            connection.fetch_all(statement, &values).await?
+        }
+    };
     let read = found
         .iter()
         .map(|row| -> StoreResult<(Tenant, Timestamp, I)> {
@@ -86,4 +94,23 @@ pub(crate) async fn read<I>(
         rows: rows.collect(),
         unreadable: due.unreadable,
     })
+}
+
+/// What upstreams other than these hold in a mode, by name. There are at most two.
+pub(crate) async fn elsewhere(
+    reader: &mut dyn Reader,
+    statement: &'static Statement,
+    mode: Mode,
+    names: &[UpstreamName],
+) -> StoreResult<Vec<(UpstreamName, u64)>> {
+    let name = |place: usize| names.get(place).map_or("", UpstreamName::as_str);
+    let values = values![mode, name(0), name(1)];
+    let rows = reader.connection().fetch_all(statement, values).await?;
+    let held = |row: &Box<dyn Row>| {
+        Ok((
+            row.parsed("holder", UpstreamName::parse)?,
+            row.count("held")?,
+        ))
+    };
+    rows.iter().map(held).collect()
 }

@@ -9,6 +9,7 @@ pub mod names {
 
     pub use async_trait::async_trait;
     pub use gate_core::ports::{GateStore, GateTx};
+    pub use kernel::UpstreamName;
     pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
     pub use partner_core::idempotency::Scope;
     pub use partner_core::key::{KeyHash, KeyId};
@@ -18,7 +19,6 @@ pub mod names {
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
     pub use partner_core::{Access, Partner, PartnerId, Tenant};
-    pub use pools_core::engine::EngineName;
     pub use pools_core::export::{ExportedEntry, Window};
     pub use pools_core::ports::{
         Exports, Forgotten, Pages, PoolsStore, PoolsTx, QuoteRetention, StatsReads, TradeStats,
@@ -246,21 +246,25 @@ macro_rules! implement_ports {
                 async fn trades_held_elsewhere(
                     &self,
                     mode: Mode,
-                    engine: &EngineName,
-                ) -> StoreResult<Vec<(EngineName, u64)>> {
+                    engine: &UpstreamName,
+                ) -> StoreResult<Vec<(UpstreamName, u64)>> {
                     stats::held_elsewhere(&mut self.reader().await?, mode, engine).await
                 }
 
                 async fn trades_returnable_elsewhere(
                     &self,
                     mode: Mode,
-                    engine: &EngineName,
+                    engine: &UpstreamName,
                     slice: u32,
-                ) -> StoreResult<Vec<(Option<EngineName>, u64)>> {
+                ) -> StoreResult<Vec<(Option<UpstreamName>, u64)>> {
                     stats::returnable_elsewhere(self, mode, engine, slice).await
                 }
 
-                async fn trades_claim(&self, mode: Mode, engine: &EngineName) -> StoreResult<u64> {
+                async fn trades_claim(
+                    &self,
+                    mode: Mode,
+                    engine: &UpstreamName,
+                ) -> StoreResult<u64> {
                     let tx = self.begin_tx("trades_claim").await?;
                     stats::claim(tx, mode, engine).await
                 }

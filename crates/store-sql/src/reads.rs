@@ -13,8 +13,8 @@ pub mod names {
     pub use gate_core::customer::{CustomerId, SealedCustomer};
     pub use gate_core::due::DueShare;
     pub use gate_core::ports::{
-        CustomerFilter, CustomerForms, CustomerFormsTx, FormsPage, GateReads, SessionFilter,
-        TransactionFilter,
+        CustomerFilter, CustomerForms, CustomerFormsTx, FormsPage, GateReads, HeldBy, Notified,
+        SessionFilter, TransactionFilter,
     };
     pub use gate_core::quota::Tally;
     pub use gate_core::rail::{RailId, RailRecord};
@@ -22,7 +22,7 @@ pub mod names {
     pub use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
     pub use gate_core::transaction::{RefId, Transaction};
     pub use gate_core::verification::Verification;
-    pub use kernel::{Mode, Readable, Seen, StoreError, StoreResult, Timestamp};
+    pub use kernel::{Mode, Readable, Seen, StoreError, StoreResult, Timestamp, UpstreamName};
     pub use partner_core::idempotency::Scope;
     pub use partner_core::ports::{EventReads, ResponseReads, StoredEvent};
     pub use partner_core::stored_response::StoredResponse;
@@ -154,14 +154,34 @@ macro_rules! implement_reads {
 
                 async fn rails_due(
                     &self,
-                    mode: Mode,
+                    held: HeldBy<'_>,
                     share: &DueShare,
                 ) -> StoreResult<Readable<(Tenant, RailId)>> {
-                    rails::due(&mut self.reader().await?, mode, share).await
+                    rails::due(&mut self.reader().await?, held, share).await
                 }
 
-                async fn rail_asleep(&self, mode: Mode, id: RailId) -> StoreResult<Option<Tenant>> {
-                    rails::asleep(&mut self.reader().await?, mode, id).await
+                async fn rails_watched(
+                    &self,
+                    held: HeldBy<'_>,
+                    share: &DueShare,
+                ) -> StoreResult<Readable<(Tenant, RailId)>> {
+                    rails::watched(&mut self.reader().await?, held, share).await
+                }
+
+                async fn rail_notified(
+                    &self,
+                    mode: Mode,
+                    id: RailId,
+                ) -> StoreResult<Option<Notified>> {
+                    rails::notified(&mut self.reader().await?, mode, id).await
+                }
+
+                async fn rails_elsewhere(
+                    &self,
+                    mode: Mode,
+                    rails: &[UpstreamName],
+                ) -> StoreResult<Vec<(UpstreamName, u64)>> {
+                    rails::elsewhere(&mut self.reader().await?, mode, rails).await
                 }
 
                 async fn rail_oldest(
@@ -181,10 +201,18 @@ macro_rules! implement_reads {
 
                 async fn verifications_due(
                     &self,
-                    mode: Mode,
+                    held: HeldBy<'_>,
                     share: &DueShare,
                 ) -> StoreResult<Readable<(Tenant, SessionId)>> {
-                    verifications::due(&mut self.reader().await?, mode, share).await
+                    verifications::due(&mut self.reader().await?, held, share).await
+                }
+
+                async fn verifications_elsewhere(
+                    &self,
+                    mode: Mode,
+                    verifiers: &[UpstreamName],
+                ) -> StoreResult<Vec<(UpstreamName, u64)>> {
+                    verifications::elsewhere(&mut self.reader().await?, mode, verifiers).await
                 }
 
                 async fn customer_get(

@@ -218,7 +218,7 @@ pub async fn overdue_in(
     mode: Mode,
     share: &DueShare,
 ) -> StoreResult<Readable<(Tenant, SessionId)>> {
-    due::read(reader, &OVERDUE_IN, "expires_at", (mode, share), id).await
+    due::read(reader, &OVERDUE_IN, "expires_at", (mode, None, share), id).await
 }
 
 fn id(row: &dyn Row, mode: Mode) -> StoreResult<SessionId> {
@@ -228,7 +228,7 @@ fn id(row: &dyn Row, mode: Mode) -> StoreResult<SessionId> {
 pub static OVERDUE_IN: Statement = Statement::per_engine(
     "sessions",
     due_of_each_partner!(
-        "sessions" with "open", "expires_at" in "sessions_open", ["id"],
+        "sessions" where "status = 'open'", "expires_at" in "sessions_open", ["id"],
         "
            AND (SELECT count(*) FROM rail_records AS r
                 WHERE r.mode = o.mode AND r.partner_id = o.partner_id AND r.session_id = o.id AND r.ended_at IS NULL) = 0"

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use kernel::{Mode, StoreResult, Timestamp};
+use kernel::{Mode, StoreResult, Timestamp, UpstreamName};
 use partner_core::ports::UnitOfWork as _;
 use partner_core::{PartnerId, Tenant};
-use pools_core::engine::EngineName;
 use pools_core::usecases::poll_trade::RETURN_WINDOW;
 
 use crate::trades::{held, open};
@@ -14,8 +13,8 @@ use crate::{Connection, ReadStore, Reader, Sql, Statement, StoreTx, values};
 pub async fn held_elsewhere(
     reader: &mut dyn Reader,
     mode: Mode,
-    engine: &EngineName,
-) -> StoreResult<Vec<(EngineName, u64)>> {
+    engine: &UpstreamName,
+) -> StoreResult<Vec<(UpstreamName, u64)>> {
     let values = values![mode, engine.as_str()];
     let rows = reader.connection().fetch_all(&ELSEWHERE, values).await?;
     rows.iter().map(|row| held(&**row)).collect()
@@ -55,9 +54,9 @@ pub static ELSEWHERE: Statement = Statement::per_engine(
 pub async fn returnable_elsewhere(
     store: &impl ReadStore,
     mode: Mode,
-    engine: &EngineName,
+    engine: &UpstreamName,
     slice: u32,
-) -> StoreResult<Vec<(Option<EngineName>, u64)>> {
+) -> StoreResult<Vec<(Option<UpstreamName>, u64)>> {
     let since = store.now().await?.minus(RETURN_WINDOW);
     let mut found = BTreeMap::new();
     let mut last = None;
@@ -111,14 +110,14 @@ async fn slice_end(
 async fn count(
     connection: &mut dyn Connection,
     who: &Tenant,
-    engine: &EngineName,
+    engine: &UpstreamName,
     (after, end): (Timestamp, Option<Timestamp>),
-    found: &mut BTreeMap<Option<EngineName>, u64>,
+    found: &mut BTreeMap<Option<UpstreamName>, u64>,
 ) -> StoreResult<()> {
     let end = end.map_or(i64::MAX, Timestamp::millis);
     let values = values![who.mode, &who.partner, after, end, engine.as_str()];
     for row in connection.fetch_all(&SETTLED_ELSEWHERE, values).await? {
-        let engine = row.opt_parsed("engine", EngineName::parse)?;
+        let engine = row.opt_parsed("engine", UpstreamName::parse)?;
         let total = found.entry(engine).or_default();
         *total = total.saturating_add(row.count("trades")?);
     }
@@ -163,7 +162,7 @@ pub static SETTLED_ELSEWHERE: Statement = Statement::per_engine(
 );
 
 /// Names the engine in the open trades that name none, commits, and returns their number.
-pub async fn claim(mut tx: Box<StoreTx>, mode: Mode, engine: &EngineName) -> StoreResult<u64> {
+pub async fn claim(mut tx: Box<StoreTx>, mode: Mode, engine: &UpstreamName) -> StoreResult<u64> {
     let values = values![mode, engine.as_str()];
     let claimed = tx.connection().execute(&CLAIM, values).await?;
     tx.commit().await?;

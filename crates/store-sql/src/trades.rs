@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 use instruments::failpoint::around;
-use kernel::{Cas, Mid, Mode, Seen, StoreResult, Timestamp};
+use kernel::{Cas, Mid, Mode, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
-use pools_core::engine::EngineName;
 use pools_core::ports::{TradeFilter, TradeTx};
 use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Lease, Settlement, Step, Trade, TradeId, TradeState, TradeStatus};
@@ -308,7 +307,7 @@ pub fn trade(row: &dyn Row, mode: Mode) -> StoreResult<Trade> {
         id: row.id("id", mode)?,
         quote: row.id("quote_id", mode)?,
         terms,
-        engine: row.opt_parsed("engine", EngineName::parse)?,
+        engine: row.opt_parsed("engine", UpstreamName::parse)?,
         reserved,
         created_at: row.instant("created_at")?,
         state: state(row)?,
@@ -318,9 +317,9 @@ pub fn trade(row: &dyn Row, mode: Mode) -> StoreResult<Trade> {
 }
 
 /// How many trades an engine holds.
-pub fn held(row: &dyn Row) -> StoreResult<(EngineName, u64)> {
+pub fn held(row: &dyn Row) -> StoreResult<(UpstreamName, u64)> {
     Ok((
-        row.parsed("engine", EngineName::parse)?,
+        row.parsed("engine", UpstreamName::parse)?,
         row.count("trades")?,
     ))
 }

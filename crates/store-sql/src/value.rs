@@ -1,6 +1,6 @@
 //! Values that are bound to the parameters of a statement.
 
-use kernel::{Id, IdKind, Mode, Timestamp};
+use kernel::{Id, IdKind, Mode, Timestamp, UpstreamName};
 use partner_core::PartnerId;
 use ulid::Ulid;
 
@@ -75,6 +75,12 @@ impl<'v> From<&'v Option<String>> for Value<'v> {
 impl<'v> From<&'v PartnerId> for Value<'v> {
     fn from(partner: &'v PartnerId) -> Self {
         Self::Text(Some(partner.as_str()))
+    }
+}
+
+impl<'v> From<&'v UpstreamName> for Value<'v> {
+    fn from(name: &'v UpstreamName) -> Self {
+        Self::Text(Some(name.as_str()))
     }
 }
 

@@ -2,11 +2,11 @@
 
 use async_trait::async_trait;
 use gate_core::due::DueShare;
-use gate_core::ports::VerificationTx;
+use gate_core::ports::{HeldBy, VerificationTx};
 use gate_core::rail::PollLease;
 use gate_core::session::SessionId;
 use gate_core::verification::{Verification, VerificationState, VerificationStatus};
-use kernel::{Cas, Mode, Readable, StoreResult};
+use kernel::{Cas, Mode, Readable, StoreResult, UpstreamName};
 use partner_core::Tenant;
 
 use crate::due::{self, due_of_each_partner};
@@ -37,6 +37,7 @@ impl VerificationTx for StoreTx {
             asking.attempts,
             asking.token.map(u64::cast_signed),
             asking.next_at,
+            verification.verifier.as_ref().map(UpstreamName::as_str),
         ];
         self.insert_around("verification.insert", who, &INSERT, values)
             .await
@@ -69,6 +70,7 @@ impl VerificationTx for StoreTx {
             after.asking.attempts,
             after.asking.token.map(u64::cast_signed),
             after.asking.next_at,
+            after.verifier.as_ref().map(UpstreamName::as_str),
         ];
         self.swap_around("verification.put", who, &PUT, values)
             .await
@@ -85,19 +87,31 @@ pub async fn find(
     row.map(|row| verification(&*row, who.mode)).transpose()
 }
 
+/// Every column of a verification.
+#[macro_export]
+macro_rules! verification_columns {
+    () => {
+        "partner_id, id, session_id, status, verifier, reference, reason, created_at, ended_at, attempts, ask_token, ask_at"
+    };
+}
+
 pub static FIND: Statement = Statement::new(
     "verifications",
-    "SELECT partner_id, id, session_id, status, reference, reason, created_at, ended_at, attempts, ask_token, ask_at
-     FROM verifications WHERE mode = $1 AND partner_id = $2 AND session_id = $3",
+    concat!(
+        "SELECT ",
+        verification_columns!(),
+        " FROM verifications WHERE mode = $1 AND partner_id = $2 AND session_id = $3"
+    ),
 );
 
 /// Sessions whose verification is due, of each partner the longest overdue first.
 pub async fn due(
     reader: &mut dyn Reader,
-    mode: Mode,
+    held: HeldBy<'_>,
     share: &DueShare,
 ) -> StoreResult<Readable<(Tenant, SessionId)>> {
-    due::read(reader, &DUE, "ask_at", (mode, share), session).await
+    let of = (held.mode, Some(held.upstream), share);
+    due::read(reader, &DUE, "ask_at", of, session).await
 }
 
 fn session(row: &dyn Row, mode: Mode) -> StoreResult<SessionId> {
@@ -107,8 +121,25 @@ fn session(row: &dyn Row, mode: Mode) -> StoreResult<SessionId> {
 pub static DUE: Statement = Statement::per_engine(
     "verifications",
     due_of_each_partner!(
-        "verifications" with "pending", "ask_at" in "verifications_due_of_partner", ["id", "session_id"], ""
+        "verifications" where "status = 'pending' AND verifier = $6", "ask_at" in "verifications_due_of_verifier",
+        ["id", "session_id"], ""
     ),
+);
+
+/// The number of pending verifications of each verifier that is not one of these.
+pub async fn elsewhere(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    names: &[UpstreamName],
+) -> StoreResult<Vec<(UpstreamName, u64)>> {
+    due::elsewhere(reader, &ELSEWHERE, mode, names).await
+}
+
+pub static ELSEWHERE: Statement = Statement::new(
+    "verifications",
+    "SELECT coalesce(verifier, 'unnamed') AS holder, count(*) AS held FROM verifications
+     WHERE mode = $1 AND status = 'pending' AND coalesce(verifier, 'unnamed') NOT IN ($2, $3)
+     GROUP BY coalesce(verifier, 'unnamed') ORDER BY holder",
 );
 
 pub(crate) fn verification(row: &dyn Row, mode: Mode) -> StoreResult<Verification> {
@@ -120,6 +151,7 @@ pub(crate) fn verification(row: &dyn Row, mode: Mode) -> StoreResult<Verificatio
     Ok(Verification {
         id: row.id("id", mode)?,
         session: row.id("session_id", mode)?,
+        verifier: row.opt_parsed("verifier", UpstreamName::parse)?,
         reference: row.opt_string("reference")?,
         created_at: row.instant("created_at")?,
         state: state.ok_or_else(|| row.bad("status"))?,
@@ -134,14 +166,14 @@ pub(crate) fn verification(row: &dyn Row, mode: Mode) -> StoreResult<Verificatio
 static INSERT: Statement = Statement::new(
     "verifications",
     "INSERT INTO verifications (mode, partner_id, id, session_id, status, reference, created_at, attempts, ask_token,
-                                ask_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+                                ask_at, verifier)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 );
 
 pub static PUT: Statement = Statement::new(
     "verifications",
     "UPDATE verifications SET status = $6, reference = $7, reason = $8, ended_at = $9, attempts = $10, ask_token = $11,
-                              ask_at = $12
+                              ask_at = $12, verifier = $13
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status IN ('required', 'pending') AND attempts = $4
        AND ask_token IS NOT DISTINCT FROM $5",
 );

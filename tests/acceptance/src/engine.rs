@@ -8,11 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::Amount;
+use kernel::{Amount, Named, UpstreamName};
 use parking_lot::Mutex;
 use partner_core::Tenant;
 use partner_core::ports::Ticket;
-use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use providers::SandboxEngine;
@@ -60,7 +59,7 @@ impl<T: Clone> Reply<T> {
 type Hook = Arc<dyn Fn(Asked) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 struct Script {
-    name: EngineName,
+    name: UpstreamName,
     behind: Arc<dyn Engine>,
     hold: Reply<Hold>,
     confirm: Reply<Confirmation>,
@@ -77,7 +76,7 @@ pub struct ScriptedEngine(Mutex<Script>);
 impl Default for ScriptedEngine {
     fn default() -> Self {
         Self(Mutex::new(Script {
-            name: EngineName::built_in("scripted"),
+            name: UpstreamName::built_in("scripted"),
             behind: Arc::new(SandboxEngine),
             hold: Reply::Sandbox,
             confirm: Reply::Sandbox,
@@ -104,7 +103,7 @@ impl ScriptedEngine {
 
     /// Changes the engine's name, which trades record.
     pub fn named(&self, name: &'static str) {
-        self.0.lock().name = EngineName::built_in(name);
+        self.0.lock().name = UpstreamName::built_in(name);
     }
 
     fn behind(&self) -> Arc<dyn Engine> {
@@ -167,6 +166,12 @@ impl ScriptedEngine {
     }
 }
 
+impl Named for ScriptedEngine {
+    fn name(&self) -> UpstreamName {
+        self.0.lock().name.clone()
+    }
+}
+
 #[async_trait]
 impl Engine for ScriptedEngine {
     async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth> {
@@ -223,10 +228,6 @@ impl Engine for ScriptedEngine {
 
     fn admit_poll(&self, who: &Tenant) -> Option<Ticket> {
         self.behind().admit_poll(who)
-    }
-
-    fn name(&self) -> EngineName {
-        self.0.lock().name.clone()
     }
 
     fn contradicted(&self, contradiction: &Contradiction) {

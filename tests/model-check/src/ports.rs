@@ -13,6 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{
     Amount, Asset, Cas, Clock, Entropy, Mode, Readable, Seen, StoreError, StoreResult, Timestamp,
+    UpstreamName,
 };
 use parking_lot::Mutex;
 use partner_core::Tenant;
@@ -21,7 +22,6 @@ use partner_core::idempotency::Scope;
 use partner_core::ports::{EventTx, InFlight, Submit, Ticket, UnitOfWork};
 use pools_core::batch::{Decision, Funds, TransactCommand, TransactOutcome, decide_batch};
 use pools_core::contingent_credit::{Amounts, Range, Recount};
-use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,

@@ -2,13 +2,18 @@
 //!
 //! Parsing continues after an error, so that one run reports every error of the file.
 
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
 use kernel::address::{DepositAddress, EvmAddress};
 use kernel::rates::{Side, WHOLE_BPS};
 use kernel::{Amount, Asset};
 use partner_core::tables::{self, Faults, Field, Section, Shape, Sink};
+use partner_core::throttle;
 
 use super::{
-    Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, Network, SwapOffer,
+    Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, Network, PAY_WITHIN,
+    SwapOffer,
 };
 use crate::payout::AccountForm;
 use crate::verification::VerificationRule;
@@ -63,7 +68,14 @@ const PAYOUT_FEE: Shape = Shape {
 };
 const PAYMENT_METHOD: Shape = Shape {
     name: "payment_methods",
-    keys: &["id", "name", "currency", "service_bps", "service_least"],
+    keys: &[
+        "id",
+        "name",
+        "currency",
+        "service_bps",
+        "service_least",
+        "pay_within",
+    ],
 };
 const PAYOUT_METHOD: Shape = Shape {
     name: "payout_methods",
@@ -74,11 +86,12 @@ const PAYOUT_METHOD: Shape = Shape {
         "account",
         "service_bps",
         "service_least",
+        "pay_within",
     ],
 };
 const SWAP: Shape = Shape {
     name: "swaps",
-    keys: &["currency", "service_bps", "service_least"],
+    keys: &["currency", "service_bps", "service_least", "pay_within"],
 };
 const SHAPES: [&Shape; 11] = [
     &ROOT,
@@ -104,6 +117,9 @@ const CODE: &str = "an active ISO 4217 code such as EUR";
 const LISTED: &str = "a currency of [[currencies]]";
 const RULE: &str = "never, always or { above = \"150.00\", currency = \"EUR\" }";
 const ACCOUNT: &str = "iban, uk or us";
+const PAY_WITHIN_FORM: &str = "a span from 1s to 720h such as 30m or 72h";
+const PAY_WITHIN_SPANS: RangeInclusive<Duration> =
+    Duration::from_secs(1)..=Duration::from_hours(720);
 const ID: &str = "1 to 32 of a-z, 0-9, _ and -";
 
 /// Parses a file.
@@ -355,6 +371,7 @@ impl Reading {
             let account = table.field("account");
             let account = account.and_then(|field| field.read(sink, ACCOUNT, AccountForm::parse));
             let fee = service_fee(sink, &table, currency);
+            let within = pay_within(sink, &table);
             let Some(currency) = currency else { continue };
             let Some((id, field)) = id else { continue };
             let earlier = |it: &Method| it.id == id && it.currency == currency;
@@ -365,6 +382,7 @@ impl Reading {
                 "method of a currency",
             );
             if let (Some(name), Some((service_bps, service_least))) = (name, fee) {
+                let pay_within = within.unwrap_or_else(|| Method::default_pay_within(side, &id));
                 methods.push(Method {
                     id,
                     name,
@@ -373,6 +391,7 @@ impl Reading {
                     account,
                     service_bps,
                     service_least,
+                    pay_within,
                 });
             }
         }
@@ -384,6 +403,7 @@ impl Reading {
         for table in root.sections(sink, "swaps", &SWAP) {
             let currency = self.currency(sink, &table);
             let fee = service_fee(sink, &table, currency);
+            let within = pay_within(sink, &table);
             if let (Some(currency), Some(field)) = (currency, table.field("currency")) {
                 let earlier = swaps.iter().any(|it| it.currency == currency);
                 once(sink, &field, earlier, "currency of swaps");
@@ -393,6 +413,7 @@ impl Reading {
                     currency,
                     service_bps,
                     service_least,
+                    pay_within: within.unwrap_or(PAY_WITHIN),
                 });
             }
         }
@@ -429,6 +450,14 @@ fn service_fee(
         amount(sink, &field, currency)
     });
     Some((bps?, least?))
+}
+
+/// How long the customer can pay, if the table says so.
+fn pay_within(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<Duration> {
+    let field = table.field("pay_within")?;
+    field.read(sink, PAY_WITHIN_FORM, |text| {
+        throttle::parse_span(text).filter(|span| PAY_WITHIN_SPANS.contains(span))
+    })
 }
 
 /// A required list.

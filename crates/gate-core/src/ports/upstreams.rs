@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Asset, Timestamp};
+use kernel::{Asset, Named, Timestamp};
 use partner_core::PartnerId;
 
 use crate::amount::SessionAmount;
 use crate::object::JsonObject;
 use crate::payout::Payout;
-use crate::rail::{Instructions, RailId, RailReport};
+use crate::rail::{self, Finding, Instructions, RailAnswer, RailId};
 use crate::signed_quote::QuoteTerms;
 use crate::verification::form::Form;
 use crate::verification::{Contradiction, VerificationId, VerificationReport};
@@ -23,6 +23,8 @@ pub struct RailOrder {
     pub id: RailId,
     /// What to pay in, pay out or swap, and how.
     pub terms: QuoteTerms,
+    /// Until when the customer can pay; `None` if the customer pays nothing.
+    pub pay_until: Option<Timestamp>,
     /// Where to deliver the asset of a hosted purchase or of a swap.
     pub wallet_address: Option<String>,
     /// Where to pay out the fiat of a hosted sale; `None` for every other payment.
@@ -32,11 +34,16 @@ pub struct RailOrder {
 impl RailOrder {
     /// The order of a record that a partner makes on the rail routes. The rail knows its users' accounts.
     #[must_use]
-    pub const fn of_redemption(partner: PartnerId, id: RailId, terms: QuoteTerms) -> Self {
+    pub const fn of_redemption(
+        partner: PartnerId,
+        (id, pay_until): (RailId, Option<Timestamp>),
+        terms: QuoteTerms,
+    ) -> Self {
         Self {
             partner,
             id,
             terms,
+            pay_until,
             wallet_address: None,
             payout: None,
         }
@@ -52,27 +59,54 @@ pub enum CancelReport {
     TooLate,
 }
 
-/// Moves fiat, and swaps assets. A call must respond within [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
+/// Who gives a payment up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GivenUp {
+    /// Its customer, in the widget.
+    ByCustomer,
+    /// The gate, after the deadline.
+    AtDeadline,
+}
+
+/// A poll of a record that is processing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RailPoll {
+    /// Counts from 1.
+    pub attempt: u32,
+    /// Whether the rail may begin the payment if it does not know it. A payment that the rail has once acknowledged never begins again.
+    pub may_begin: bool,
+}
+
+/// Moves fiat, and swaps assets. The calls of one poll together must respond within
+/// [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
 #[async_trait]
-pub trait Rail: Send + Sync {
+pub trait Rail: Named + Send + Sync {
     /// Returns what the payer needs: how to pay the fiat of a pay-in, or where to send the asset of a hosted pay-out or of a
     /// swap. `None` if the rail does not respond.
     ///
     /// The call precedes the record and must not move money: the record may never be created.
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions>;
 
-    /// Starts the movement of money if it has not started, and reports its state; `None` if the rail does not
-    /// respond. `attempt` counts from 1.
-    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport>;
+    /// Reports a payment that is processing. If it has not begun and may begin, the movement of its money starts.
+    async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer;
+
+    /// Reports a payment that has ended. Nothing begins.
+    async fn watch(&self, order: &RailOrder) -> RailAnswer;
 
     /// How long to wait before the poll that follows this one, if the payment is in progress and the rail knows when it ends.
     fn ask_again(&self, _: &RailOrder, _: u32) -> Option<Duration> {
         None
     }
 
-    /// Cancels a payment that its user has given up; `None` if the rail does not respond. The rail remembers the
-    /// cancellation, also of a payment that has not begun.
-    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport>;
+    /// Cancels a payment that was given up; `None` if the rail does not respond. The rail remembers the cancellation, also of a
+    /// payment that has not begun.
+    async fn cancel(&self, order: &RailOrder, given_up: GivenUp) -> Option<CancelReport>;
+
+    /// Notifies that an answer cannot be true of its payment. Rails ignore it; a wrapper that records metrics counts it.
+    fn contradicted(&self, _: rail::Contradiction) {}
+
+    /// Notifies that an operator must look at a payment. Rails ignore it; a wrapper that records metrics counts it.
+    fn found(&self, _: Finding) {}
 }
 
 /// The data of a verification that a provider receives, and the partner of the session. It contains no personal data.
@@ -107,7 +141,7 @@ pub struct VerificationStart {
 /// Verifies users. `None` means that the provider gave no response, and decides nothing. The calls of one start or one
 /// poll together must respond within [`VERIFIER_TIMEOUT`](crate::usecases::verify_user::VERIFIER_TIMEOUT).
 #[async_trait]
-pub trait Verifier: Send + Sync {
+pub trait Verifier: Named + Send + Sync {
     /// Starts the verification if it has not started, and says what the user must do.
     async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart>;
 

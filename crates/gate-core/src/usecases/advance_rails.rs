@@ -12,15 +12,16 @@ use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
 use super::context::GateContext;
+use super::watch_rails::note;
 use crate::due::DueShare;
 use crate::error::GateError;
 use crate::events::Resource;
 use crate::payout::Payout;
-use crate::ports::{GateTx, Rail, RailOrder};
-use crate::rail::{PollLease, RailId, RailRecord, RailReport, RailState, RailStep};
+use crate::ports::{CancelReport, GateTx, GivenUp, HeldBy, Rail, RailOrder, RailPoll};
+use crate::rail::{PollLease, Progress, RailAnswer, RailId, RailRecord, RailReport, RailState};
 use crate::session::{Session, SessionAction};
 
-/// Timeout of a call to a rail.
+/// Timeout of the calls of one poll together.
 pub const RAIL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Duration of a lease: the rail's timeout and 2 s more.
 const CLAIM: Duration = RAIL_TIMEOUT.saturating_add(Duration::from_secs(2));
@@ -28,22 +29,31 @@ const CLAIM: Duration = RAIL_TIMEOUT.saturating_add(Duration::from_secs(2));
 const FIRST_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
 
-/// Polls rails and advances their records.
+/// Polls a rail and advances the records that it holds.
 #[derive(Clone)]
 pub struct AdvanceRails {
     pub context: GateContext,
-    /// The rail that moves the money.
     pub rail: Arc<dyn Rail>,
 }
 
+/// A record under a lease, and the instant at which it was claimed.
+struct Claimed {
+    record: RailRecord,
+    at: Timestamp,
+}
+
 impl AdvanceRails {
-    /// Records of a mode whose next poll is due, of each partner the longest overdue first.
+    /// Records of a mode that the rail holds and whose next poll is due, of each partner the longest overdue first.
     pub async fn due(
         &self,
         mode: Mode,
         share: &DueShare,
     ) -> StoreResult<Readable<(Tenant, RailId)>> {
-        self.context.store.rails_due(mode, share).await
+        let held = HeldBy {
+            mode,
+            upstream: &self.rail.name(),
+        };
+        self.context.store.rails_due(held, share).await
     }
 
     /// Polls the rail about a due record and applies the report.
@@ -52,39 +62,57 @@ impl AdvanceRails {
         let Some(claimed) = retry_lost_races(|| self.claim(who, id)).await? else {
             return Ok(());
         };
-        let order = order_of(&self.context, who, &claimed)?;
-        let report = self.rail.advance(&order, claimed.asking.attempts).await;
-        let attempts = claimed.asking.attempts;
+        let order = order_of(&self.context, who, &claimed.record)?;
+        let answer = self.ask(&claimed, &order).await;
+        let attempts = claimed.record.asking.attempts;
         let wait = self.rail.ask_again(&order, attempts);
         let wait = wait.unwrap_or_else(|| backoff(attempts));
-        retry_lost_races(|| self.apply(who, &claimed, report.as_ref(), wait)).await
+        retry_lost_races(|| self.apply(who, &claimed.record, &answer, wait)).await
     }
 
-    async fn claim(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, GateError> {
+    /// Asks the rail for a report. After the deadline the rail is asked to cancel the payment first, and nothing begins any more.
+    async fn ask(&self, claimed: &Claimed, order: &RailOrder) -> RailAnswer {
+        let Claimed { record, at } = claimed;
+        let is_overdue = record.is_overdue(*at);
+        if is_overdue
+            && let Some(CancelReport::Cancelled) =
+                self.rail.cancel(order, GivenUp::AtDeadline).await
+        {
+            return RailReport::Cancelled.into();
+        }
+        let poll = RailPoll {
+            attempt: record.asking.attempts,
+            may_begin: record.acknowledged_at.is_none() && !is_overdue,
+        };
+        self.rail.advance(order, poll).await
+    }
+
+    async fn claim(&self, who: &Tenant, id: RailId) -> Result<Option<Claimed>, GateError> {
         let mut tx = self.context.store.gate_begin("rail_claim").await?;
         let found = tx.rail_lock(who, id).await?;
-        let now = tx.now().await?;
+        let at = tx.now().await?;
         // Records are never deleted, so the quote's row is missing.
         let record = found.ok_or_else(|| StoreError::unexpected(MissingQuote))?;
-        if !record.is_due(now) {
+        if !record.is_due(at) || record.rail != self.rail.name() {
             return Ok(None);
         }
+        let before = record.asking;
         let asking = PollLease {
-            attempts: record.asking.attempts.saturating_add(1),
+            attempts: before.attempts.saturating_add(1),
             token: Some(self.context.entropy.number()),
-            next_at: now.plus(CLAIM),
+            next_at: at.plus(CLAIM),
         };
-        let claiming = tx.rail_ask(who, id, &record.asking, &asking);
-        claiming.await?.won()?;
+        let record = RailRecord { asking, ..record };
+        tx.rail_ask(who, &before, &record).await?.won()?;
         tx.commit().await?;
-        Ok(Some(RailRecord { asking, ..record }))
+        Ok(Some(Claimed { record, at }))
     }
 
     async fn apply(
         &self,
         who: &Tenant,
         claimed: &RailRecord,
-        report: Option<&RailReport>,
+        answer: &RailAnswer,
         wait: Duration,
     ) -> Result<(), GateError> {
         let mut tx = self.context.store.gate_begin("rail_apply").await?;
@@ -95,28 +123,69 @@ impl AdvanceRails {
             return Ok(());
         };
         if record.asking != claimed.asking {
-            log_settled_although_cancelled(&record, report);
+            // The payment was cancelled during the poll. What the rail reports about it now is a report after the end.
+            if record.state != RailState::Processing {
+                drop(tx);
+                return note(&self.context, self.rail.as_ref(), who, &record, answer).await;
+            }
             return Ok(());
         }
-        let Some(step) = step_of(&record, report, now) else {
-            let rested = PollLease {
-                token: None,
-                next_at: now.plus(wait),
-                ..record.asking
+        let progress = record.progress(answer, now);
+        if progress.record.state == RailState::Processing {
+            let rested = RailRecord {
+                asking: PollLease {
+                    token: None,
+                    next_at: next_poll(&record, now, wait),
+                    ..record.asking
+                },
+                ..progress.record.clone()
             };
-            let resting = tx.rail_ask(who, record.id, &record.asking, &rested);
-            resting.await?.won()?;
-            return Ok(tx.commit().await?);
-        };
-        let locked = LockedRecord {
+            tx.rail_ask(who, &record.asking, &rested).await?.won()?;
+            tx.commit().await?;
+            announce(self.rail.as_ref(), &progress);
+            return Ok(());
+        }
+        let ending = Ending {
             session,
-            record,
+            before: record.asking,
+            record: progress.record.clone(),
             now,
         };
-        let ended = end_record(&self.context, tx.as_mut(), who, locked, step).await?;
+        let ended = end_record(&self.context, tx.as_mut(), who, ending).await?;
         tx.commit().await?;
+        announce(self.rail.as_ref(), &progress);
         ended.log_if_late(who);
         Ok(())
+    }
+}
+
+/// The next poll after a rest. The deadline is no further away.
+fn next_poll(record: &RailRecord, now: Timestamp, wait: Duration) -> Timestamp {
+    let next = now.plus(wait);
+    let deadline = record.pay_until.filter(|until| *until > now);
+    deadline.map_or(next, |until| until.min(next))
+}
+
+/// Logs and counts what an answer has shown.
+pub(super) fn announce(rail: &dyn Rail, progress: &Progress) {
+    let record = &progress.record;
+    if let Some(contradiction) = progress.contradiction {
+        tracing::error!(session.id = %record.session, rail.id = %record.id, rail.name = %record.rail, "{contradiction}");
+        rail.contradicted(contradiction);
+    }
+    if let Some(finding) = progress.found {
+        let paid = record.terms.paid();
+        tracing::error!(
+            session.id = %record.session,
+            rail.id = %record.id,
+            rail.name = %record.rail,
+            rail.finding = finding.as_str(),
+            rail.amount = %paid.amount,
+            rail.currency = paid.amount.asset().code(),
+            rail.received = record.received.map(|it| it.amount.to_string()),
+            "The rail has other money than the payment, which stays as it is. Settle it with the rail"
+        );
+        rail.found(finding);
     }
 }
 
@@ -139,6 +208,7 @@ pub(super) fn order_of(
         partner: who.partner.clone(),
         id: record.id,
         terms: record.terms.clone(),
+        pay_until: record.pay_until,
         wallet_address: hosted.and_then(|hosted| hosted.wallet_address.clone()),
         payout: opened.transpose()?,
     })
@@ -147,17 +217,21 @@ pub(super) fn order_of(
 /// A due record that the store cannot lock.
 #[derive(Debug, thiserror::Error)]
 #[error("a due rail record has no quote")]
-struct MissingQuote;
+pub(super) struct MissingQuote;
 
 /// The payout details of a record cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[error("the payout details of a rail record do not open")]
 struct PayoutDamage;
 
-/// A record that is locked after its session, and the instant after the locks.
-pub(super) struct LockedRecord {
+/// The end of a record that is locked after its session.
+pub(super) struct Ending {
     pub(super) session: Option<Session>,
+    /// The stored lease.
+    pub(super) before: PollLease,
+    /// The record after its end.
     pub(super) record: RailRecord,
+    /// The instant after the locks.
     pub(super) now: Timestamp,
 }
 
@@ -196,23 +270,21 @@ impl EndedRecord {
     }
 }
 
-/// Ends a locked record: writes its step, the end of its transaction and the events, and completes the session of a record that
+/// Ends a locked record: writes its end, the end of its transaction and the events, and completes the session of a record that
 /// has settled.
 pub(super) async fn end_record(
     context: &GateContext,
     tx: &mut dyn GateTx,
     who: &Tenant,
-    locked: LockedRecord,
-    step: RailStep,
+    ending: Ending,
 ) -> Result<EndedRecord, GateError> {
-    let LockedRecord {
+    let Ending {
         session,
+        before,
         record,
         now,
-    } = locked;
-    let moving = tx.rail_apply(who, record.id, &record.asking, &step);
-    moving.await?.won()?;
-    let record = record.after(step);
+    } = ending;
+    tx.rail_end(who, &before, &record).await?.won()?;
     let ending = tx.transaction_end(who, record.refid, record.state.transaction());
     ending.await?.won()?;
     let events = context.events();
@@ -239,29 +311,6 @@ pub(super) async fn end_record(
         tx.event_insert(&event).await?;
     }
     Ok(EndedRecord::of(record))
-}
-
-/// A rail that confirms a cancellation has promised that no money moves. A later report that money has moved is for the operator.
-fn log_settled_although_cancelled(record: &RailRecord, report: Option<&RailReport>) {
-    if let (RailState::Cancelled { .. }, Some(RailReport::Settled { .. })) = (&record.state, report)
-    {
-        tracing::error!(
-            session.id = %record.session,
-            rail.id = %record.id,
-            "The rail reports a settled payment that it had cancelled; settle it with the rail"
-        );
-    }
-}
-
-/// The step for a report; `None` if the rail is processing the payment or did not respond.
-fn step_of(record: &RailRecord, report: Option<&RailReport>, now: Timestamp) -> Option<RailStep> {
-    match record.advance(report?, now) {
-        Ok(step) => step,
-        Err(contradiction) => {
-            tracing::error!(session.id = %record.session, rail.id = %record.id, "{contradiction}");
-            None
-        }
-    }
 }
 
 /// The backoff after this many polls.

@@ -14,7 +14,7 @@ use super::context::GateContext;
 use super::verify_user::{CLAIM, after_report, order};
 use crate::due::DueShare;
 use crate::error::GateError;
-use crate::ports::{VerificationOrder, Verifier};
+use crate::ports::{HeldBy, VerificationOrder, Verifier};
 use crate::rail::PollLease;
 use crate::session::{SessionId, SessionState};
 use crate::verification::{Verification, VerificationReport};
@@ -28,13 +28,17 @@ pub struct AdvanceVerifications {
 }
 
 impl AdvanceVerifications {
-    /// Sessions of a mode whose verification is due for a poll, of each partner the longest overdue first.
+    /// Sessions of a mode whose verification the provider holds and is due for a poll, of each partner the longest overdue first.
     pub async fn due(
         &self,
         mode: Mode,
         share: &DueShare,
     ) -> StoreResult<Readable<(Tenant, SessionId)>> {
-        self.context.store.verifications_due(mode, share).await
+        let held = HeldBy {
+            mode,
+            upstream: &self.verifier.name(),
+        };
+        self.context.store.verifications_due(held, share).await
     }
 
     /// Asks the provider about the due verification of a session and applies the report.
@@ -57,7 +61,9 @@ impl AdvanceVerifications {
         let session = tx.session_lock(who, id).await?;
         let found = tx.verification_lock(who, id).await?;
         let now = tx.now().await?;
-        let Some(verification) = found.filter(|verification| verification.is_due(now)) else {
+        let name = Some(self.verifier.name());
+        let is_ours = |it: &Verification| it.is_due(now) && it.verifier == name;
+        let Some(verification) = found.filter(is_ours) else {
             return Ok(None);
         };
         let session = session.ok_or_else(|| StoreError::unexpected(MissingSession))?;

@@ -1,23 +1,20 @@
 //! Cancelling a payment that its user has given up. The rail decides whether it still can be cancelled.
 
-use std::sync::Arc;
-
-use kernel::{StoreError, StoreResult};
+use kernel::{StoreError, StoreResult, Upstreams};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
-use super::advance_rails::{LockedRecord, end_record, order_of};
+use super::advance_rails::{Ending, announce, end_record, order_of};
 use super::context::GateContext;
 use crate::error::GateError;
-use crate::ports::{CancelReport, Rail};
+use crate::ports::{CancelReport, GivenUp, Rail};
 use crate::rail::{PaymentId, RailId, RailKind, RailRecord, RailReport, RailState};
 use crate::session::SessionId;
 
 #[derive(Clone)]
 pub struct CancelPayment {
     pub context: GateContext,
-    /// The rail; `None` if none is configured.
-    pub rail: Option<Arc<dyn Rail>>,
+    pub rails: Upstreams<dyn Rail>,
 }
 
 /// Why a payment was not cancelled.
@@ -29,7 +26,7 @@ pub enum CancelError {
     /// The payment is over, or the rail no longer cancels it.
     #[error("the payment can no longer be cancelled")]
     TooLate,
-    /// The rail did not respond.
+    /// The rail that holds the payment did not respond, or is not configured.
     #[error("the rail did not answer")]
     RailSilent,
     /// The use case could not finish.
@@ -58,12 +55,15 @@ impl CancelPayment {
         if record.state != RailState::Processing || record.hosted.is_none() {
             return Err(CancelError::TooLate);
         }
-        let rail = self.rail.as_deref().ok_or(CancelError::TooLate)?;
+        let rail = self.rails.holder(&record.rail);
+        let rail = rail.ok_or(CancelError::RailSilent)?.as_ref();
         let order = order_of(&self.context, who, &record)?;
-        match rail.cancel(&order).await {
+        match rail.cancel(&order, GivenUp::ByCustomer).await {
             None => Err(CancelError::RailSilent),
             Some(CancelReport::TooLate) => Err(CancelError::TooLate),
-            Some(CancelReport::Cancelled) => retry_lost_races(|| self.end(who, &record)).await?,
+            Some(CancelReport::Cancelled) => {
+                retry_lost_races(|| self.end(rail, who, &record)).await?
+            }
         }
     }
 
@@ -87,6 +87,7 @@ impl CancelPayment {
     /// Ends the record as cancelled. A report that was applied meanwhile stands.
     async fn end(
         &self,
+        rail: &dyn Rail,
         who: &Tenant,
         seen: &RailRecord,
     ) -> Result<Result<RailRecord, CancelError>, GateError> {
@@ -100,21 +101,24 @@ impl CancelPayment {
         if let RailState::Cancelled { .. } = record.state {
             return Ok(Ok(record));
         }
-        let Ok(Some(step)) = record.advance(&RailReport::Cancelled, now) else {
+        let progress = record.progress(&RailReport::Cancelled.into(), now);
+        if record.state != RailState::Processing {
             tracing::error!(
                 session.id = %record.session,
                 rail.id = %record.id,
                 "The rail cancelled a payment that it had reported as over; settle it with the rail"
             );
             return Ok(Err(CancelError::TooLate));
-        };
-        let locked = LockedRecord {
+        }
+        let ending = Ending {
             session,
-            record,
+            before: record.asking,
+            record: progress.record.clone(),
             now,
         };
-        let ended = end_record(&self.context, tx.as_mut(), who, locked, step).await?;
+        let ended = end_record(&self.context, tx.as_mut(), who, ending).await?;
         tx.commit().await?;
+        announce(rail, &progress);
         Ok(Ok(ended.record))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kernel::address::AddressError;
 use kernel::rates::Side;
-use kernel::{StoreError, StoreResult, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::sealing::SealRefused;
@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::context::GateContext;
 use super::redeem_quote::NoRail;
-use super::redemption::{NewRecord, NoSession, RedemptionRows, redeem};
+use super::redemption::{NewRecord, NoSession, RedemptionRows, instructions, redeem};
 use super::verify_user::{VerificationRefusal, VerifyUser};
 use crate::access::{GateAccess, GateDenial, may_write};
 use crate::catalogue::{Catalogue, CountryCode, Network};
@@ -38,8 +38,7 @@ pub struct PaySession {
     /// Runs the write.
     pub idempotent: Idempotent,
     pub catalogue: Arc<Catalogue>,
-    /// The rail; `None` if none is configured.
-    pub rail: Option<Arc<dyn Rail>>,
+    pub rails: Upstreams<dyn Rail>,
     /// Says whether the user must be verified first.
     pub verifying: VerifyUser,
 }
@@ -145,12 +144,26 @@ enum Prepared {
     NotAsked,
     /// The request does not fit the quote.
     Refused(InputError),
+    /// The user was not verified, so the rail was not asked.
+    Unverified,
     /// No rail is configured.
     NoRail,
     /// The rail did not respond.
     Silent,
-    /// The id of the new record, what its payer needs, and what the user gave.
-    Ready(RailId, Instructions, Hosted),
+    Ready(Box<Agreed>),
+}
+
+/// What the rail and the user have agreed on.
+struct Agreed {
+    /// The id of the new record.
+    id: RailId,
+    /// The rail that holds it.
+    rail: UpstreamName,
+    pay_until: Timestamp,
+    /// What the payer needs.
+    instructions: Instructions,
+    /// What the user gave.
+    hosted: Hosted,
 }
 
 impl PaySession {
@@ -208,25 +221,37 @@ impl PaySession {
         let (terms, now) = (seen.value.terms, seen.at);
         let kind = RailKind::of(terms.flow());
         let id = RailId::new(kind, who.mode, now, self.context.entropy.as_ref());
-        let order = match self.order(who, (id, terms), &found.value, asked) {
+        let pay_until = now.plus(self.catalogue.pay_within(&terms));
+        let order = match self.order(who, (id, pay_until, terms), &found.value, asked) {
             Ok(order) => order,
             Err(refusal) => return Ok(Prepared::Refused(refusal)),
         };
-        let Some(rail) = self.rail.as_deref() else {
+        let verifying = &self.verifying;
+        let verification = verifying.status(who, &found.value, asked.country).await?;
+        if !verification.status.allows_payment() {
+            return Ok(Prepared::Unverified);
+        }
+        let Some(rail) = self.rails.present.as_deref() else {
             return Ok(Prepared::NoRail);
         };
-        let Some(instructions) = rail.instructions(&order).await else {
+        let Some(instructions) = instructions(rail, &order, &self.catalogue).await else {
             return Ok(Prepared::Silent);
         };
         let hosted = self.seal(access, &order).map_err(StoreError::from)?;
-        Ok(Prepared::Ready(id, instructions, hosted))
+        Ok(Prepared::Ready(Box::new(Agreed {
+            id,
+            rail: rail.name(),
+            pay_until,
+            instructions,
+            hosted,
+        })))
     }
 
     /// The order for the rail: where to deliver the asset of a purchase or swap, or where to pay out a sale.
     fn order(
         &self,
         who: &Tenant,
-        (id, terms): (RailId, QuoteTerms),
+        (id, pay_until, terms): (RailId, Timestamp, QuoteTerms),
         session: &Session,
         asked: &PaymentRequest,
     ) -> Result<RailOrder, InputError> {
@@ -253,6 +278,7 @@ impl PaySession {
             partner: who.partner.clone(),
             id,
             terms,
+            pay_until: Some(pay_until),
             wallet_address,
             payout,
         })
@@ -363,19 +389,21 @@ impl GateWrite for PaymentWrite<'_> {
         if let Err(refusal) = required.await? {
             return Ok(Decision::RefusedWithWrites(refusal.into()));
         }
-        let (id, instructions, hosted) = match &self.prepared {
-            Prepared::Ready(id, instructions, hosted) => (*id, instructions, hosted),
+        let agreed = match &self.prepared {
+            Prepared::Ready(agreed) => agreed.as_ref(),
             Prepared::Refused(refusal) => return Ok(Decision::Refused(refusal.clone().into())),
             Prepared::NoRail => return Ok(Decision::Refused(NoRail.into())),
             Prepared::Silent => return Ok(Decision::Refused(PayError::RailSilent)),
-            // The quote was created after `prepare` looked for it. The client may retry.
-            Prepared::NotAsked => return Err(StoreError::Retry.into()),
+            // The quote was created, or the user was verified, after `prepare` looked. The client may retry.
+            Prepared::NotAsked | Prepared::Unverified => return Err(StoreError::Retry.into()),
         };
         let new = NewRecord {
-            id,
+            id: agreed.id,
+            rail: agreed.rail.clone(),
+            pay_until: Some(agreed.pay_until),
             session: session.id,
-            instructions: Some(instructions.clone()),
-            hosted: Some(hosted.clone()),
+            instructions: Some(agreed.instructions.clone()),
+            hosted: Some(agreed.hosted.clone()),
         };
         let record = redeem(context, tx, who, quote, new, now).await?;
         if let Some(kind) = record.session_event() {

@@ -7,15 +7,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{StoreError, StoreResult, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
 use serde_json::json;
 
 use super::context::GateContext;
-use super::redemption::{NewRecord, NoSession, RedemptionRows, redeem};
+use super::redemption::{NewRecord, NoSession, RedemptionRows, instructions, redeem};
 use crate::access::{GateAccess, GateDenial, may_use_rails};
+use crate::catalogue::Catalogue;
 use crate::error::GateError;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
 use crate::ports::{GateTx, Rail, RailOrder};
@@ -28,8 +29,9 @@ pub struct RedeemQuote {
     pub context: GateContext,
     /// Runs the write.
     pub idempotent: Idempotent,
-    /// The rail; `None` if none is configured.
-    pub rail: Option<Arc<dyn Rail>>,
+    /// Says until when a payment can be made.
+    pub catalogue: Arc<Catalogue>,
+    pub rails: Upstreams<dyn Rail>,
 }
 
 /// The fields of the request, unchanged.
@@ -110,8 +112,12 @@ enum Prepared {
     NoRail,
     /// The rail did not respond.
     Silent,
-    /// The id of the new record, with the instructions for its payer.
-    Ready(RailId, Option<Instructions>),
+    /// The rail of the new record, its id and deadline, and the instructions for its payer.
+    Ready(
+        UpstreamName,
+        (RailId, Option<Timestamp>),
+        Option<Instructions>,
+    ),
 }
 
 impl RedeemQuote {
@@ -142,7 +148,7 @@ impl RedeemQuote {
     /// Asks the rail for the instructions of the payer. A quote that appears closed is skipped, because it cannot be
     /// redeemed.
     async fn prepare(&self, who: &Tenant, asked: &Redemption) -> Result<Prepared, GateError> {
-        let Some(rail) = self.rail.as_deref() else {
+        let Some(rail) = self.rails.present.as_deref() else {
             return Ok(Prepared::NoRail);
         };
         let (_, Some(quote)) = asked.named(who) else {
@@ -155,12 +161,14 @@ impl RedeemQuote {
         let entropy = self.context.entropy.as_ref();
         let id = RailId::new(asked.kind, who.mode, seen.at, entropy);
         if asked.kind == RailKind::PayOut {
-            return Ok(Prepared::Ready(id, None));
+            return Ok(Prepared::Ready(rail.name(), (id, None), None));
         }
-        let order = RailOrder::of_redemption(who.partner.clone(), id, seen.value.terms);
-        let instructions = rail.instructions(&order).await;
+        let terms = seen.value.terms;
+        let pay_until = Some(seen.at.plus(self.catalogue.pay_within(&terms)));
+        let order = RailOrder::of_redemption(who.partner.clone(), (id, pay_until), terms);
+        let instructions = instructions(rail, &order, &self.catalogue).await;
         Ok(instructions.map_or(Prepared::Silent, |instructions| {
-            Prepared::Ready(id, Some(instructions))
+            Prepared::Ready(rail.name(), (id, pay_until), Some(instructions))
         }))
     }
 }
@@ -208,8 +216,10 @@ impl GateWrite for RedemptionWrite<'_> {
             Ok(quote) => quote,
             Err(refusal) => return Ok(Decision::Refused(refusal)),
         };
-        let (id, instructions) = match &self.prepared {
-            Prepared::Ready(id, instructions) => (*id, instructions.clone()),
+        let (rail, (id, pay_until), instructions) = match &self.prepared {
+            Prepared::Ready(rail, terms, instructions) => {
+                (rail.clone(), *terms, instructions.clone())
+            }
             Prepared::NoRail => return Ok(Decision::Refused(NoRail.into())),
             Prepared::Silent => return Ok(Decision::Refused(RedeemError::RailSilent)),
             // The quote was created after `prepare` looked for it. The client may retry.
@@ -217,6 +227,8 @@ impl GateWrite for RedemptionWrite<'_> {
         };
         let new = NewRecord {
             id,
+            rail,
+            pay_until,
             session: session.id,
             instructions,
             hosted: None,

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use kernel::{StoreResult, Timestamp};
+use kernel::{StoreResult, Timestamp, UpstreamName};
 use partner_core::{Denial, Tenant};
 
 use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial};
+use crate::catalogue::Catalogue;
 use crate::error::GateError;
 use crate::events::{QUOTE_CONSUMED, Resource};
 use crate::idempotent::Decision;
-use crate::ports::GateTx;
-use crate::rail::{Hosted, Instructions, PollLease, RailId, RailRecord, RailState};
+use crate::ports::{GateTx, Rail, RailOrder};
+use crate::rail::{Contradiction, Hosted, Instructions, PollLease, RailId, RailRecord, RailState};
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 use crate::signed_quote::{SignedQuote, SignedQuoteId};
 use crate::transaction::RefId;
@@ -80,9 +81,29 @@ pub(super) struct NoSession;
 /// What a new record has beside its quote.
 pub(super) struct NewRecord {
     pub(super) id: RailId,
+    /// The rail that holds it.
+    pub(super) rail: UpstreamName,
+    pub(super) pay_until: Option<Timestamp>,
     pub(super) session: SessionId,
     pub(super) instructions: Option<Instructions>,
     pub(super) hosted: Option<Hosted>,
+}
+
+/// Asks the rail for the instructions of a payment. Instructions that differ from what the customer confirmed count as no response.
+pub(super) async fn instructions(
+    rail: &dyn Rail,
+    order: &RailOrder,
+    catalogue: &Catalogue,
+) -> Option<Instructions> {
+    let instructions = rail.instructions(order).await?;
+    let differing = instructions.differences(&order.terms, catalogue.paid_address(&order.terms));
+    if differing.is_empty() {
+        return Some(instructions);
+    }
+    let contradiction = Contradiction::OtherTerms;
+    tracing::error!(rail.id = %order.id, rail.name = %rail.name(), rail.fields = differing.join(","), "{contradiction}");
+    rail.contradicted(contradiction);
+    None
 }
 
 /// Writes the redemption of a quote: the record, its transaction and the events of both.
@@ -102,9 +123,15 @@ pub(super) async fn redeem(
         refid: RefId::new(who.mode, now, context.entropy.as_ref()),
         instructions: new.instructions,
         hosted: new.hosted,
+        rail: new.rail,
         created_at: now,
+        pay_until: new.pay_until,
         state: RailState::Processing,
         asking: PollLease::first_due(now),
+        acknowledged_at: None,
+        received: None,
+        open_item: None,
+        watch_at: None,
     };
     let quote = quote.consumed(now);
     tx.signed_quote_consume(who, quote.id, now).await?.won()?;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{StoreError, StoreResult, Timestamp};
+use kernel::{StoreError, StoreResult, Timestamp, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -42,8 +42,8 @@ pub struct VerifyUser {
     pub context: GateContext,
     /// Says per country when a verification is needed.
     pub catalogue: Arc<Catalogue>,
-    /// The provider; `None` if none is configured.
-    pub verifier: Option<Arc<dyn Verifier>>,
+    /// The providers.
+    pub verifiers: Upstreams<dyn Verifier>,
 }
 
 /// The verification of a session, as the widget reads it.
@@ -105,7 +105,7 @@ pub enum VerifyError {
 enum Opening {
     /// Nothing: the user needs no verification.
     NotNeeded,
-    /// A verification about which the provider is not asked: it has ended, or no verifier is configured.
+    /// A verification about which no provider is asked: it has ended, or its provider is not configured.
     Unasked(Verification),
     /// A verification about which the provider is asked.
     Asked(Box<Opened>),
@@ -186,11 +186,9 @@ impl VerifyUser {
             Opening::Unasked(found) => return Ok(started(shown(true, Some(&found)), None)),
             Opening::Asked(opened) => opened,
         };
-        // `open` asks the provider only if there is one.
-        let verifier = self
-            .verifier
-            .as_deref()
-            .ok_or(VerifyError::VerifierSilent)?;
+        // `open` asks only about a verification whose provider is configured.
+        let verifier = self.holder(&opened.verification);
+        let verifier = verifier.ok_or(VerifyError::VerifierSilent)?;
         let order = order(who, &opened.session, &opened.verification);
         let response = verifier.start(&order).await;
         let response = response.ok_or(VerifyError::VerifierSilent)?;
@@ -232,35 +230,41 @@ impl VerifyUser {
         if found.is_none() && !self.needed(who, &session, country) {
             return Ok(Ok(Opening::NotNeeded));
         }
-        if self.verifier.is_none() {
-            let standing = match found {
-                Some(found) => found,
-                None => {
+        let opening = match found {
+            Some(found) if found.state != VerificationState::Required => {
+                if self.holder(&found).is_none() {
+                    return Ok(Ok(Opening::Unasked(found)));
+                }
+                (found, false)
+            }
+            found => {
+                let Some(verifier) = self.verifiers.present.as_deref() else {
+                    if let Some(required) = found {
+                        return Ok(Ok(Opening::Unasked(required)));
+                    }
                     let required = self.require_new(tx.as_mut(), who, &session, now).await?;
                     tx.commit().await?;
-                    required
-                }
-            };
-            return Ok(Ok(Opening::Unasked(standing)));
-        }
-        let has_started = |it: &Verification| it.state != VerificationState::Required;
-        Ok(Ok(match found {
-            Some(found) if found.state.ended_at().is_some() => Opening::Unasked(found),
-            Some(verification) if has_started(&verification) => Opening::Asked(Box::new(Opened {
-                session,
-                verification,
-                is_new: false,
-            })),
-            found => {
-                let verification = self.begin(tx.as_mut(), who, &session, found, now).await?;
+                    return Ok(Ok(Opening::Unasked(required)));
+                };
+                let held = (found, verifier.name());
+                let pending = self.begin(tx.as_mut(), who, &session, held, now).await?;
                 tx.commit().await?;
-                Opening::Asked(Box::new(Opened {
-                    session,
-                    verification,
-                    is_new: true,
-                }))
+                (pending, true)
             }
-        }))
+        };
+        let (verification, is_new) = opening;
+        Ok(Ok(Opening::Asked(Box::new(Opened {
+            session,
+            verification,
+            is_new,
+        }))))
+    }
+
+    /// The provider that is asked about a verification; `None` if it has ended, or if its provider is not configured.
+    fn holder(&self, verification: &Verification) -> Option<&dyn Verifier> {
+        let name = verification.verifier.as_ref();
+        let name = name.filter(|_| verification.state == VerificationState::Pending)?;
+        self.verifiers.holder(name).map(AsRef::as_ref)
     }
 
     /// Stores a verification that has not started.
@@ -283,13 +287,15 @@ impl VerifyUser {
         tx: &mut dyn GateTx,
         who: &Tenant,
         session: &Session,
-        found: Option<Verification>,
+        (found, verifier): (Option<Verification>, UpstreamName),
         now: Timestamp,
     ) -> Result<Verification, GateError> {
+        let verifier = Some(verifier);
         let asking = PollLease::first_due(now.plus(CLAIM));
         let Some(required) = found else {
             let id = VerificationId::new(who.mode, now, self.context.entropy.as_ref());
             let pending = Verification {
+                verifier,
                 asking,
                 ..Verification::new(id, session.id, VerificationState::Pending, now)
             };
@@ -298,6 +304,7 @@ impl VerifyUser {
         };
         let before = required.asking;
         let pending = Verification {
+            verifier,
             state: VerificationState::Pending,
             asking,
             ..required

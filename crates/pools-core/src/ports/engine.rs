@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::Amount;
+use kernel::{Amount, Named};
 use partner_core::Tenant;
 use partner_core::ports::Ticket;
 
 use crate::destination::Destination;
-use crate::engine::EngineName;
 use crate::profile::{Network, PoolId};
 use crate::quote::Side;
 use crate::trade::{Contradiction, EngineReport, TradeId, TradeStatus};
@@ -32,7 +31,7 @@ pub struct Order {
 /// respond within its timeout. No decision rests on that. The partner of a call is not sent: it only limits the calls of one
 /// partner that are in flight, so that other partners do not wait for them.
 #[async_trait]
-pub trait Engine: Send + Sync {
+pub trait Engine: Named + Send + Sync {
     /// Whether the engine has depth for an order.
     async fn depth(&self, who: &Tenant, order: &Order) -> Option<Depth>;
 
@@ -65,9 +64,6 @@ pub trait Engine: Send + Sync {
     fn admit_poll(&self, _: &Tenant) -> Option<Ticket> {
         Some(Ticket(Box::new(())))
     }
-
-    /// The name of the engine. A trade records it, and only an engine with this name is asked about the trade.
-    fn name(&self) -> EngineName;
 
     /// Notifies that a report contradicts an earlier one. Engines ignore it; a wrapper that records metrics counts
     /// it.

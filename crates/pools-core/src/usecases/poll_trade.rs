@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use kernel::{Asset, Entropy, Seen, StoreError, Timestamp};
+use kernel::{Asset, Entropy, Seen, StoreError, Timestamp, Upstreams};
 use partner_core::Tenant;
 use partner_core::events::{NewEvent, OpenEvent, Service};
 use partner_core::ports::Ticket;
@@ -40,7 +40,7 @@ pub const QUIET: Duration = Duration::from_secs(60);
 #[derive(Clone)]
 pub struct PollTrade {
     store: Arc<dyn PoolsStore>,
-    engine: Arc<dyn Engine>,
+    engines: Upstreams<dyn Engine>,
     /// Seals event bodies.
     sealer: Arc<Sealer>,
     /// Randomness for tokens and ids.
@@ -114,14 +114,14 @@ impl PollTrade {
     #[must_use]
     pub fn new(
         store: Arc<dyn PoolsStore>,
-        engine: Arc<dyn Engine>,
+        engines: Upstreams<dyn Engine>,
         sealer: Arc<Sealer>,
         entropy: Arc<dyn Entropy>,
         render: RenderTradeEvent,
     ) -> Self {
         Self {
             store,
-            engine,
+            engines,
             sealer,
             entropy,
             render,
@@ -135,18 +135,21 @@ impl PollTrade {
         let quote = quote.in_mode(who.mode).ok_or(PollError::NotFound)?;
         let seen = self.find(who, quote).await?;
         // Another engine does not know the trade.
-        let is_ours = seen.value.is_held_by(&self.engine.name());
-        if !is_ours || self.rests(&seen.value, seen.at) {
-            return Ok(seen.value);
-        }
-        let Some(permit) = self.engine.admit_poll(who) else {
+        let mut engines = self.engines.iter();
+        let Some(engine) = engines.find(|engine| seen.value.is_held_by(&engine.name())) else {
             return Ok(seen.value);
         };
-        let claim = match retry_lost_races(|| self.claim(who, seen.value.id)).await? {
+        if self.rests(&seen.value, seen.at) {
+            return Ok(seen.value);
+        }
+        let Some(permit) = engine.admit_poll(who) else {
+            return Ok(seen.value);
+        };
+        let claim = match retry_lost_races(|| self.claim(who, seen.value.id, engine)).await? {
             Ok(claim) => claim,
             Err(present) => return Ok(present),
         };
-        let polled = self.ask_and_apply(who, &claim, permit).await;
+        let polled = self.ask_and_apply(who, engine, &claim, permit).await;
         self.asking.end(claim.lease.token);
         polled
     }
@@ -175,7 +178,12 @@ impl PollTrade {
     }
 
     /// Commits the attempt with a lease. `Err` returns the unchanged trade if the engine is not asked now.
-    async fn claim(&self, who: &Tenant, id: TradeId) -> Result<Result<Claim, Trade>, PollError> {
+    async fn claim(
+        &self,
+        who: &Tenant,
+        id: TradeId,
+        engine: &Arc<dyn Engine>,
+    ) -> Result<Result<Claim, Trade>, PollError> {
         let mut tx = self.store.begin("trade_claim").await?;
         let trade = tx.trade_lock(who, id).await?.ok_or(PollError::NotFound)?;
         let now = tx.now().await?;
@@ -185,7 +193,7 @@ impl PollTrade {
         let attempt = trade.attempts.saturating_add(1);
         let lease = Lease {
             token: self.entropy.number(),
-            until: now.plus(self.engine.timeout()).plus(LEASE_MARGIN),
+            until: now.plus(engine.timeout()).plus(LEASE_MARGIN),
         };
         tx.trade_claim(who, id, attempt, lease).await?.won()?;
         // The lease is listed before the commit, so that a concurrent poll of this process does not take it for an
@@ -207,10 +215,11 @@ impl PollTrade {
     async fn ask_and_apply(
         &self,
         who: &Tenant,
+        engine: &Arc<dyn Engine>,
         claim: &Claim,
         permit: Ticket,
     ) -> Result<Trade, PollError> {
-        let report = self.ask(who, claim).await;
+        let report = ask(engine.as_ref(), who, claim).await;
         drop(permit);
         let Some(report) = report else {
             return self.end(who, claim, None).await;
@@ -232,36 +241,10 @@ impl PollTrade {
                     engine.report = contradiction.report,
                     "The engine's report contradicts a settled trade, which stays settled. Ask the engine's operator"
                 );
-                self.engine.contradicted(&contradiction);
+                engine.contradicted(&contradiction);
                 self.end(who, claim, None).await
             }
         }
-    }
-
-    /// Confirms the hold of a reserved trade, then asks for the report. Only the report decides: a lapsed hold does
-    /// not release the trade unless the report agrees.
-    async fn ask(&self, who: &Tenant, claim: &Claim) -> Option<EngineReport> {
-        let known = claim.trade.state.status();
-        let trade = claim.trade.id;
-        let lapsed = known == TradeStatus::Reserved
-            && self.engine.confirm_again(who, trade).await? == Confirmation::Lapsed;
-        let order = order_of(&claim.trade.terms);
-        let request = TradeReportRequest {
-            trade,
-            order,
-            attempt: claim.attempt,
-            known,
-        };
-        let report = self.engine.report(&request).await?;
-        if lapsed
-            && matches!(
-                report,
-                EngineReport::Delivered(_) | EngineReport::Reversed(_)
-            )
-        {
-            tracing::warn!(trade.id = %trade, "The engine says that the trade's hold lapsed, and reports a delivery. The report counts");
-        }
-        Some(report)
     }
 
     /// Ends a claim that changed nothing and returns the current trade. The lease of a settled trade is extended by
@@ -404,6 +387,32 @@ impl PollTrade {
         let sealed = event.seal(who, now, &self.sealer, self.entropy.as_ref());
         sealed.map_err(|refused| PollError::Store(refused.into()))
     }
+}
+
+/// Confirms the hold of a reserved trade, then asks for the report. Only the report decides: a lapsed hold does
+/// not release the trade unless the report agrees.
+async fn ask(engine: &dyn Engine, who: &Tenant, claim: &Claim) -> Option<EngineReport> {
+    let known = claim.trade.state.status();
+    let trade = claim.trade.id;
+    let lapsed = known == TradeStatus::Reserved
+        && engine.confirm_again(who, trade).await? == Confirmation::Lapsed;
+    let order = order_of(&claim.trade.terms);
+    let request = TradeReportRequest {
+        trade,
+        order,
+        attempt: claim.attempt,
+        known,
+    };
+    let report = engine.report(&request).await?;
+    if lapsed
+        && matches!(
+            report,
+            EngineReport::Delivered(_) | EngineReport::Reversed(_)
+        )
+    {
+        tracing::warn!(trade.id = %trade, "The engine says that the trade's hold lapsed, and reports a delivery. The report counts");
+    }
+    Some(report)
 }
 
 impl Claim {

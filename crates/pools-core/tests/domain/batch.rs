@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Amount, Mode, Timestamp};
+use kernel::{Amount, Mode, Timestamp, UpstreamName};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Operation, OperationKey};
 use partner_core::{Access, Denial, PartnerStatus};
 use pools_core::access::PoolsDenial;
 use pools_core::batch::{
     BatchState, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome, decide_batch,
 };
-use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, BALANCE_LIMIT, EntryId};
 use pools_core::ports::Hold;
 use pools_core::profile::{Kyc, PoolId, PoolsAccess, PoolsProfile};
@@ -47,7 +46,7 @@ fn scene(side: Side) -> Scene {
         quote: quote.id,
         trade: TradeId::new(Mode::Test, noon(), &Counter::from(50)),
         entry: EntryId::new(Mode::Test, noon(), &Counter::from(51)),
-        engine: EngineName::built_in("engine"),
+        engine: UpstreamName::built_in("engine"),
         hold: Some(Hold::Held),
     };
     let mut state = BatchState {

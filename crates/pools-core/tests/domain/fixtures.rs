@@ -10,14 +10,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset, Clock, Entropy, Mid, Mode, Rate, Timestamp};
+use kernel::{Amount, Asset, Clock, Entropy, Mid, Mode, Named, Rate, Timestamp, UpstreamName};
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
 use partner_core::key::{KeyId, KeyKind, KeyRecord};
 use partner_core::ports::RateSource;
 use partner_core::{Access, Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::batch::IdempotencyRecord;
 use pools_core::destination::{DestNetwork, Destination, EvmAddress};
-use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use pools_core::quote::{Quote, QuoteId, QuoteOutcome, Side, Terms};
@@ -105,7 +104,7 @@ pub(crate) fn trade(side: Side, reserved: Option<Amount>) -> Trade {
         id: TradeId::new(Mode::Test, noon(), &Counter::from(8)),
         quote: quote(side).id,
         terms: terms(side),
-        engine: Some(EngineName::built_in("engine")),
+        engine: Some(UpstreamName::built_in("engine")),
         reserved,
         created_at: noon(),
         state: TradeState::Reserved,
@@ -284,7 +283,10 @@ mockall::mock! {
         async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation>;
         async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()>;
         async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport>;
-        fn name(&self) -> EngineName;
         fn timeout(&self) -> Duration;
+    }
+
+    impl Named for FarEngine {
+        fn name(&self) -> UpstreamName;
     }
 }

@@ -195,8 +195,8 @@ impl Engine for Scene {
         panic!("a transact must not ask for reports")
     }
 
-    fn name(&self) -> pools_core::engine::EngineName {
-        pools_core::engine::EngineName::built_in("engine")
+    fn name(&self) -> kernel::UpstreamName {
+        kernel::UpstreamName::built_in("engine")
     }
 
     fn timeout(&self) -> Duration {

@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset, Entropy, Id, IdKind, Mode, Timestamp};
+use kernel::{Amount, Asset, Entropy, Id, IdKind, Mode, Timestamp, UpstreamName};
 use partner_core::idempotency::Scope;
 use partner_core::key::KeyId;
 use partner_core::{Access, PartnerId};
 use pools_core::batch::{
     BatchState, IdempotencyRecord, Refusal, TransactCommand, TransactOutcome, decide_batch,
 };
-use pools_core::engine::EngineName;
 use pools_core::ledger::{
     Account, AccountKind, BALANCE_LIMIT, Entry, Reason, Transfer, TransferRole,
 };
@@ -240,7 +239,7 @@ impl World {
             quote,
             trade: self.id(),
             entry: self.id(),
-            engine: EngineName::built_in("engine"),
+            engine: UpstreamName::built_in("engine"),
             hold: wanted.hold,
         })
     }

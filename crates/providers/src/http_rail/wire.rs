@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use gate_core::ports::{CancelReport, RailOrder};
-use gate_core::rail::{Instructions, RailKind, RailReport};
-use serde::de::{Error, MapAccess, Visitor};
+use gate_core::rail::{FailureReason, Instructions, RailKind, RailReport, Receipt, Reported};
+use kernel::{Amount, AmountError, Bound, Timestamp};
+use serde::de::value::StringDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::upstream::{Answer, reference, word};
+use crate::upstream::{Answer, optional, reference, word};
 
 /// Maximum number of instructions.
 const MOST_INSTRUCTIONS: usize = 32;
@@ -62,6 +64,11 @@ pub(super) struct Payment {
     /// The amount of the asset: a decimal string, never a number.
     #[schema(example = "107.10", pattern = "^(0|[1-9][0-9]*)(\\.[0-9]+)?$")]
     crypto_amount: String,
+    /// Until when the customer can pay. Money that comes later is given back: report `failed` with the reason `expired`. Absent if the
+    /// customer pays nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime, example = "2026-05-25T12:30:00.000Z")]
+    pay_until: Option<String>,
     /// Where to deliver the asset; only in a hosted pay-in and in a swap.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8")]
@@ -102,6 +109,7 @@ impl Payment {
             source_amount: source.map(|it| it.amount.to_string()),
             fiat_amount: terms.priced.fiat.to_string(),
             crypto_amount: terms.priced.crypto.to_string(),
+            pay_until: order.pay_until.map(|until| until.to_string()),
             wallet_address: order.wallet_address.clone(),
             payout: order.payout.as_ref().map(|payout| payout.fields().clone()),
         }
@@ -160,13 +168,16 @@ pub(super) enum Cancellation {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub(super) enum Report {
-    /// The payment is in progress, or its outcome is not known yet.
+    /// The payment is in progress, or its outcome is not known yet. It stays so while less than its amount has arrived.
     Processing {
         /// The id in the path.
         #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
         id: String,
+        /// What has arrived of what the customer pays.
+        #[schema(nullable = false)]
+        received: Option<ReceivedAnswer>,
     },
-    /// The money has moved. Final.
+    /// The whole amount has moved. Final, except that the money may come back.
     Settled {
         /// The id in the path.
         #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
@@ -175,8 +186,11 @@ pub(super) enum Report {
         #[schema(example = "e2e-8842", pattern = "^[!-~]{1,128}$")]
         #[serde(default, deserialize_with = "reference")]
         reference: Option<String>,
+        /// What has arrived of what the customer pays.
+        #[schema(nullable = false)]
+        received: Option<ReceivedAnswer>,
     },
-    /// The payment could not be completed, and no money has moved or will move. Final.
+    /// The payment could not be completed, and what has arrived is given back. Final.
     Failed {
         /// The id in the path.
         #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
@@ -185,13 +199,65 @@ pub(super) enum Report {
         #[schema(example = "account_closed", pattern = "^[a-z0-9_]{1,64}$")]
         #[serde(deserialize_with = "code")]
         code: String,
+        /// Why the money is given back.
+        #[schema(nullable = false)]
+        #[serde(default, deserialize_with = "reason")]
+        reason: Option<Reason>,
+        /// What has arrived of what the customer pays.
+        #[schema(nullable = false)]
+        received: Option<ReceivedAnswer>,
     },
     /// The user has not paid, and the rail no longer takes the money. Final; never for a pay-out that is not hosted.
     Cancelled {
         /// The id in the path.
         #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
         id: String,
+        /// What has arrived of what the customer pays.
+        #[schema(nullable = false)]
+        received: Option<ReceivedAnswer>,
     },
+    /// The money of a settled payment came back. Final.
+    Returned {
+        /// The id in the path.
+        #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+        id: String,
+        /// What has arrived of what the customer pays.
+        #[schema(nullable = false)]
+        received: Option<ReceivedAnswer>,
+    },
+}
+
+/// `amount_differs`: another amount arrived. `expired`: the money came after `pay_until`, or never. `returned`: the money that had moved
+/// came back. `refused`: the rail, a bank or a network refused the payment.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Reason {
+    AmountDiffers,
+    Expired,
+    Returned,
+    Refused,
+}
+
+/// What has arrived of what the customer pays: the fiat of a pay-in, the asset of a pay-out, the source of a swap.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(super) struct ReceivedAnswer {
+    /// A decimal string, never a number. Digits beyond those of the asset are cut off.
+    #[schema(example = "20.00", pattern = "^(0|[1-9][0-9]*)(\\.[0-9]+)?$")]
+    #[serde(deserialize_with = "decimal")]
+    amount: String,
+    /// The currency of fiat.
+    #[schema(nullable = false, example = "EUR")]
+    currency: Option<String>,
+    /// The asset of crypto.
+    #[schema(nullable = false, example = "USDT")]
+    asset: Option<String>,
+    /// The chain of the asset.
+    #[schema(nullable = false, example = "tron")]
+    network: Option<String>,
+    /// When it arrived.
+    #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-05-25T12:10:00.000Z")]
+    #[serde(default, deserialize_with = "instant")]
+    at: Option<Timestamp>,
 }
 
 impl Report {
@@ -199,7 +265,63 @@ impl Report {
     pub(super) fn reference(&self) -> Option<&str> {
         match self {
             Self::Settled { reference, .. } => reference.as_deref(),
-            Self::Processing { .. } | Self::Failed { .. } | Self::Cancelled { .. } => None,
+            Self::Processing { .. }
+            | Self::Failed { .. }
+            | Self::Cancelled { .. }
+            | Self::Returned { .. } => None,
+        }
+    }
+}
+
+impl From<Report> for Reported {
+    fn from(report: Report) -> Self {
+        let (report, received) = match report {
+            Report::Processing { received, .. } => (RailReport::InProgress, received),
+            Report::Settled {
+                reference,
+                received,
+                ..
+            } => (RailReport::Settled { reference }, received),
+            Report::Failed {
+                code,
+                reason,
+                received,
+                ..
+            } => {
+                let reason = reason.map(Into::into);
+                (RailReport::Failed { code, reason }, received)
+            }
+            Report::Cancelled { received, .. } => (RailReport::Cancelled, received),
+            Report::Returned { received, .. } => (RailReport::Returned, received),
+        };
+        Self {
+            report,
+            receipt: received.and_then(ReceivedAnswer::receipt),
+        }
+    }
+}
+
+impl ReceivedAnswer {
+    /// `None` if nothing has arrived.
+    fn receipt(self) -> Option<Receipt> {
+        Amount::check_grammar(&self.amount).ok()?;
+        Some(Receipt {
+            amount: self.amount,
+            currency: self.currency,
+            asset: self.asset,
+            network: self.network,
+            at: self.at,
+        })
+    }
+}
+
+impl From<Reason> for FailureReason {
+    fn from(reason: Reason) -> Self {
+        match reason {
+            Reason::AmountDiffers => Self::AmountDiffers,
+            Reason::Expired => Self::Expired,
+            Reason::Returned => Self::Returned,
+            Reason::Refused => Self::Refused,
         }
     }
 }
@@ -225,10 +347,11 @@ impl Answer for CancelAnswer {
 impl Answer for Report {
     fn id(&self) -> &str {
         match self {
-            Self::Processing { id }
+            Self::Processing { id, .. }
             | Self::Settled { id, .. }
             | Self::Failed { id, .. }
-            | Self::Cancelled { id } => id,
+            | Self::Cancelled { id, .. }
+            | Self::Returned { id, .. } => id,
         }
     }
 }
@@ -248,17 +371,6 @@ impl From<CancelAnswer> for CancelReport {
     }
 }
 
-impl From<Report> for RailReport {
-    fn from(report: Report) -> Self {
-        match report {
-            Report::Processing { .. } => Self::InProgress,
-            Report::Settled { reference, .. } => Self::Settled { reference },
-            Report::Failed { code, .. } => Self::Failed { code },
-            Report::Cancelled { .. } => Self::Cancelled,
-        }
-    }
-}
-
 fn code<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     let text = String::deserialize(from)?;
     if is_code(&text) {
@@ -266,6 +378,27 @@ fn code<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     } else {
         Err(D::Error::custom("`code` is not [a-z0-9_]{1,64}"))
     }
+}
+
+fn reason<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Reason>, D::Error> {
+    optional(from, "`reason` is no reason of the contract", |text| {
+        Reason::deserialize(text.into_deserializer() as StringDeserializer<D::Error>).ok()
+    })
+}
+
+/// A decimal, which may be zero.
+fn decimal<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let text = String::deserialize(from)?;
+    match Amount::check_grammar(&text) {
+        Ok(()) | Err(AmountError::Zero) => Ok(text),
+        Err(_) => Err(D::Error::custom("`received.amount` is not a decimal")),
+    }
+}
+
+fn instant<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timestamp>, D::Error> {
+    optional(from, "`received.at` is not an RFC 3339 timestamp", |text| {
+        Timestamp::parse(&text, Bound::Lower).ok()
+    })
 }
 
 fn is_code(text: &str) -> bool {

@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use coordination::RedisUrl;
 use ipnet::IpNet;
-use kernel::Mode;
+use kernel::{Mode, UpstreamName};
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
-use pools_core::engine::EngineName;
 use providers::UpstreamSecret;
 
 use super::database::{self, Database};
@@ -347,9 +346,9 @@ settings! {
     ENGINE_SECRET: UpstreamSecret = upstream_secret(
         "the secret sent with every call to an engine over HTTP",
     );
-    ENGINE_NAME: EngineName = Setting::new(
+    ENGINE_NAME: UpstreamName = Setting::new(
         Default::Unset,
-        |text| EngineName::parse(text).ok_or(InvalidSetting::Form),
+        |text| UpstreamName::parse(text).ok_or(InvalidSetting::Form),
         "1 to 2048 visible ASCII characters",
         "the name that trades record for an engine over HTTP; by default its URL",
     );

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::conn::Conn;
-use kernel::{Asset, StoreResult};
+use kernel::{Asset, StoreResult, UpstreamName};
 use partner_core::PartnerId;
 use partner_core::idempotency::Scope;
 use pools_core::batch::NewTrade;
-use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::velocity::Velocity;
 use sqlx::postgres::{PgArguments, Postgres};
@@ -55,7 +54,7 @@ impl BatchContext {
             .bind(column(&credits, |(_, asset, _)| asset.code()))
             .bind(column(&credits, |(.., total)| *total))
             .bind(column(opened, |one| {
-                one.trade.engine.as_ref().map(EngineName::as_str)
+                one.trade.engine.as_ref().map(UpstreamName::as_str)
             }));
         let row = query.fetch_one(conn).await.map_err(errors::statement)?;
         let row = Columns::new("books", &row);

@@ -1,7 +1,9 @@
 //! The statements that the audit reads row by row: whole tables, with modes and partners.
 
 use crate::trades::open;
-use crate::{Sql, Statement, customers, rail_columns, sessions, transactions};
+use crate::{
+    Sql, Statement, customers, rail_columns, sessions, transactions, verification_columns,
+};
 
 /// Every statement of this file.
 pub(super) static ALL: [&Statement; 21] = [
@@ -176,8 +178,11 @@ pub(super) static RAIL_RECORDS: Statement = Statement::new(
 
 pub(super) static VERIFICATIONS: Statement = Statement::new(
     "verifications",
-    "SELECT mode, partner_id, id, session_id, status, reference, reason, created_at, ended_at, attempts, ask_token, ask_at
-     FROM verifications",
+    concat!(
+        "SELECT mode, ",
+        verification_columns!(),
+        " FROM verifications"
+    ),
 );
 
 pub(super) static TALLIES: Statement = Statement::new(

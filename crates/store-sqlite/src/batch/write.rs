@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use instruments::failpoint::around;
-use kernel::{Asset, StoreResult};
+use kernel::{Asset, StoreResult, UpstreamName};
 use partner_core::PartnerId;
 use pools_core::batch::NewTrade;
-use pools_core::engine::EngineName;
 use pools_core::ledger::Account;
 use pools_core::velocity::Velocity;
 use serde::Serialize;
@@ -133,7 +132,7 @@ fn trade_row(opened: &NewTrade) -> impl Serialize {
         key(opened.trade.id),
         opened.trade.reserved.map(|amount| amount.units()),
         opened.trade.created_at.millis(),
-        opened.trade.engine.as_ref().map(EngineName::as_str),
+        opened.trade.engine.as_ref().map(UpstreamName::as_str),
     )
 }
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreResult, Timestamp};
+use kernel::{
+    Amount, Asset, Cas, Mode, Named, Readable, Seen, StoreResult, Timestamp, UpstreamName,
+};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::idempotency::Scope;
 use partner_core::ports::{EventTx, Submit, UnitOfWork};
 use pools_core::batch::{Decision, TransactCommand};
 use pools_core::contingent_credit::{Amounts, Range, Recount};
-use pools_core::engine::EngineName;
 use pools_core::ledger::{Account, Entry};
 use pools_core::ports::{
     Confirmation, Deposit, Depth, Engine, Hold, LedgerFilter, LedgerPage, LedgerTx, Order,
@@ -113,6 +114,12 @@ impl Submit<TransactCommand, Decision> for Ports {
     }
 }
 
+impl Named for Ports {
+    fn name(&self) -> UpstreamName {
+        self.engine.name()
+    }
+}
+
 /// Engine calls about a stored trade affect no other request, so their order does not matter.
 /// Only the hold, before the trade exists, has a turn.
 #[async_trait]
@@ -142,10 +149,6 @@ impl Engine for Ports {
 
     async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
         Engine::report(&*self.engine, request).await
-    }
-
-    fn name(&self) -> EngineName {
-        Engine::name(&*self.engine)
     }
 
     fn timeout(&self) -> Duration {

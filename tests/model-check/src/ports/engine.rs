@@ -2,6 +2,12 @@
 
 use super::*;
 
+impl Named for Ports {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in("engine")
+    }
+}
+
 #[async_trait]
 impl Engine for Ports {
     async fn depth(&self, _: &Tenant, _: &Order) -> Option<Depth> {
@@ -66,10 +72,6 @@ impl Engine for Ports {
         };
         self.0.receive(&answer);
         answer
-    }
-
-    fn name(&self) -> EngineName {
-        EngineName::built_in("engine")
     }
 
     /// The engine's timeout is zero, so a lease lasts only its fixed part.

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use kernel::Mode;
+use kernel::{Mode, UpstreamName};
 use pools_core::batch::{TransactCommand, TransactOutcome};
-use pools_core::engine::EngineName;
 use pools_core::ports::TradeStats;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
@@ -65,7 +64,7 @@ pub async fn reserved_trades_of_other_engines_are_counted(world: World<impl Fixt
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;
     let held = async |world: &World<_>, mode, engine| {
-        let engine = EngineName::built_in(engine);
+        let engine = UpstreamName::built_in(engine);
         let figures = &world.ports().figures;
         let held = figures.trades_held_elsewhere(mode, &engine).await.unwrap();
         let held = held
@@ -80,7 +79,7 @@ pub async fn reserved_trades_of_other_engines_are_counted(world: World<impl Fixt
     }
     let quote = world.quote(&other.who, terms(Side::OnRamp, ONE)).await;
     let elsewhere = TransactCommand {
-        engine: EngineName::built_in("https://engine.example:8443/a"),
+        engine: UpstreamName::built_in("https://engine.example:8443/a"),
         ..world.command(&other, quote.id)
     };
     let opened = world.transact(&[elsewhere]).await;
@@ -107,7 +106,7 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;
     let counted = async |world: &World<_>, mode, engine| {
-        let engine = EngineName::built_in(engine);
+        let engine = UpstreamName::built_in(engine);
         let figures = &world.ports().figures;
         let in_slices = async |slice| {
             let counted = figures.trades_returnable_elsewhere(mode, &engine, slice);
@@ -124,7 +123,7 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(
         world.report(&member.who, trade.id, delivered()).await;
         trade.id
     };
-    let of_a = |trades: u64| vec![(Some(EngineName::built_in("engine-a")), trades)];
+    let of_a = |trades: u64| vec![(Some(UpstreamName::built_in("engine-a")), trades)];
     settle(&member).await;
     world.clock().advance(Duration::from_secs(60));
     for member in [&member, &other, &live] {
@@ -148,7 +147,7 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(
     // Trades of an earlier release name no engine.
     let forget = "UPDATE trades SET engine = NULL WHERE partner_id = 'other'";
     world.fixture.damage(forget).await;
-    let unnamed = [(None, 1), (Some(EngineName::built_in("engine-a")), 1)];
+    let unnamed = [(None, 1), (Some(UpstreamName::built_in("engine-a")), 1)];
     assert_eq!(counted(&world, Mode::Test, "engine-b").await, unnamed);
     assert_eq!(counted(&world, Mode::Test, "engine-a").await, unnamed[..1]);
     world.clock().advance(Duration::from_secs(60));
@@ -170,8 +169,8 @@ pub async fn reserved_trades_without_engine_are_claimed_once(world: World<impl F
     world.fixture.damage(damage).await;
     let figures = &world.ports().figures;
     let (first, second) = (
-        EngineName::built_in("engine-a"),
-        EngineName::built_in("engine-b"),
+        UpstreamName::built_in("engine-a"),
+        UpstreamName::built_in("engine-b"),
     );
     for (engine, claimed) in [(&first, 2), (&second, 0)] {
         assert_eq!(

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kernel::{Amount, Asset, AssetKind, Clock as _, Mid, Mode, Rate, StoreResult, Timestamp};
+use kernel::{
+    Amount, Asset, AssetKind, Clock as _, Mid, Mode, Rate, StoreResult, Timestamp, UpstreamName,
+};
 use partner_core::events::{
     DeliveryId, Endpoint, EndpointId, EndpointSecret, NewEvent, Service, seal_body, secret_place,
 };
@@ -14,7 +16,6 @@ use partner_core::sealing::{MasterKey, Sealed, Sealer};
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use pools_core::batch::{Refusal, TransactCommand, TransactOutcome};
 use pools_core::destination::{DestNetwork, Destination, EvmAddress, EvmNetwork};
-use pools_core::engine::EngineName;
 use pools_core::events::event_id;
 use pools_core::ledger::{Account, AccountKind, Entry, EntryId, Reason, Transfer};
 use pools_core::ports::{Deposit, Hold, NewQuote, PoolsTx};
@@ -399,7 +400,7 @@ impl<F: Fixture> World<F> {
             quote,
             trade: TradeId::new(member.who.mode, self.now(), &self.entropy),
             entry: EntryId::new(member.who.mode, self.now(), &self.entropy),
-            engine: EngineName::built_in("engine-a"),
+            engine: UpstreamName::built_in("engine-a"),
             hold: Some(Hold::Held),
         }
     }
