@@ -197,6 +197,13 @@ impl Catalogue {
             .map_or(&VerificationRule::Always, |country| &country.verification)
     }
 
+    /// Whether the users of any country must be verified, for any amount.
+    #[must_use]
+    pub fn requires_verification(&self) -> bool {
+        let mut rules = self.countries.iter().map(|country| &country.verification);
+        rules.any(|rule| *rule != VerificationRule::Never)
+    }
+
     /// The currency with this code. The case of the code does not matter.
     #[must_use]
     pub fn currency(&self, code: &str) -> Option<&Currency> {

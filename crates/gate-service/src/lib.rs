@@ -116,9 +116,6 @@ async fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartE
 async fn bind_widget(runtime: &Runtime) -> Result<Option<Bound>, StartError> {
     let config = &runtime.base.config;
     if !config.serves_widget() {
-        tracing::warn!(
-            "PENSTOCK_WIDGET_ORIGIN is not set: no widget is served, and `url` of sessions is null"
-        );
         return Ok(None);
     }
     let bound = Bound::bind_beside(runtime, WIDGET_LISTEN, config.widget_listen).await?;

@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         about: "The Penstock hosted ramp session API",
         documents: gate_service::documents,
         check: runtime::Config::check_gate,
+        warnings: runtime::Config::gate_warnings,
         listeners: |config| 1 + usize::from(config.serves_widget()),
         start: |runtime| Box::pin(gate_service::start(runtime)),
     })

@@ -15,8 +15,8 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use instruments::http::{self, Answer};
-use instruments::trace::{self, TraceParent};
-use kernel::RequestId;
+use instruments::trace;
+use kernel::{RequestId, TraceParent};
 use tokio::time::Instant;
 use tower_http::compression::CompressionLayer;
 use tracing::{Instrument, Span};
@@ -70,12 +70,14 @@ async fn answer(State(site): State<ServiceInfo>, mut request: Request, next: Nex
     let span =
         tracing::error_span!(target: trace::REQUEST_TARGET, "request", request.id = %seen.id);
     let trace = seen.trace.clone();
+    let cause = seen.cause;
     let ids = answers_are_logged().then(|| LoggedIds::of_path(request.uri().path()));
     let answering = async move {
         let response = caught(next.run(request)).await;
         seen.finish(response, &site)
     };
     let answering = logged_ids::collect(ids, answering);
+    let answering = trace::caused_by(Some(cause), answering);
     answering.instrument(trace).instrument(span).await
 }
 
@@ -89,20 +91,25 @@ struct Seen {
     begun: Instant,
     /// Disabled if traces are not exported.
     trace: Span,
+    /// What calls to upstreams carry.
+    cause: TraceParent,
 }
 
 impl Seen {
     fn new(request: &Request, site: &ServiceInfo) -> Self {
+        let id = site.request_id();
         let route = request.extensions().get::<MatchedPath>().cloned();
+        let client = client_trace(request.headers());
         let trace = trace::request(
             request.method().as_str(),
             route.as_ref().map(MatchedPath::as_str),
-            || client_trace(request.headers()),
+            client,
         );
         Self {
-            id: site.request_id(),
+            id,
             method: request.method().clone(),
             route,
+            cause: cause_of(&trace, client, id),
             trace,
             client_id: request.headers().get(X_REQUEST_ID).cloned(),
             is_api: request.uri().path().starts_with("/v1/"),
@@ -223,6 +230,13 @@ fn client_trace(headers: &HeaderMap) -> Option<TraceParent> {
     let mut given = headers.get_all("traceparent").iter();
     let only = given.next().filter(|_| given.next().is_none())?;
     TraceParent::parse(only.as_bytes())
+}
+
+/// The position of the request's span, if traces are exported. Otherwise the client's, because a service that records nothing passes it
+/// on, and without one what the request id makes.
+fn cause_of(span: &Span, client: Option<TraceParent>, id: RequestId) -> TraceParent {
+    let known = trace::position(span).or(client);
+    known.unwrap_or_else(|| id.trace_parent())
 }
 
 /// The client's request id if it is safe to log and is not a key sent by mistake.

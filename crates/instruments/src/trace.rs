@@ -1,11 +1,12 @@
-//! The spans of traces, and their links to a client's trace.
+//! The spans of traces, their links to a client's trace, and the cause that calls to upstreams carry.
 //!
 //! Spans are `tracing` spans of the target [`TARGET`]. Logs never show them. If traces are not exported, no span is created and
-//! each call costs a comparison.
+//! each call costs a comparison. Work has a cause with and without export.
 
 use std::fmt;
 use std::sync::OnceLock;
 
+use kernel::TraceParent;
 use tracing::Span;
 
 /// The target of every span that belongs to a trace.
@@ -14,65 +15,46 @@ pub const TARGET: &str = "penstock_trace";
 /// The target of the span that adds the request's id to log lines.
 pub const REQUEST_TARGET: &str = "penstock_request";
 
-/// A client's position in its own trace: a well-formed W3C header `traceparent`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TraceParent {
-    pub trace_id: u128,
-    /// The id of the client's span.
-    pub span_id: u64,
-    /// Whether the client records the trace.
-    pub sampled: bool,
+/// What the exporter of traces knows about spans.
+#[derive(Debug, Clone, Copy)]
+pub struct Exporter {
+    /// Links a span to a client's trace.
+    pub link: fn(&Span, TraceParent),
+    /// The position of a span in its trace.
+    pub position: fn(&Span) -> Option<TraceParent>,
 }
 
-impl TraceParent {
-    /// Parses the header's value. Any other form counts as absent.
-    #[must_use]
-    pub fn parse(value: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(value).ok()?;
-        let (head, rest) = text.split_at_checked(55)?;
-        let mut parts = head.split('-');
-        let version = lower_hex(parts.next()?, 2)?;
-        let trace_id = lower_hex(parts.next()?, 32)?;
-        let span_id = u64::try_from(lower_hex(parts.next()?, 16)?).ok()?;
-        let flags = lower_hex(parts.next()?, 2)?;
-        // A later version may add parts; version 00 has no further parts.
-        let closed = rest.is_empty() || version > 0 && rest.starts_with('-');
-        let sound = parts.next().is_none() && closed && version != 0xff;
-        (sound && trace_id != 0 && span_id != 0).then_some(Self {
-            trace_id,
-            span_id,
-            sampled: flags & 1 == 1,
-        })
-    }
+static EXPORTER: OnceLock<Exporter> = OnceLock::new();
+
+/// Sets the functions of the exporter. The exporter calls it.
+pub fn export_with(exporter: Exporter) {
+    EXPORTER.get_or_init(|| exporter);
 }
 
-fn lower_hex(text: &str, length: usize) -> Option<u128> {
-    let lower = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    if text.len() != length || !text.bytes().all(lower) {
-        return None;
-    }
-    u128::from_str_radix(text, 16).ok()
+tokio::task_local! {
+    /// The cause of the calls to upstreams.
+    static CAUSE: Option<TraceParent>;
 }
 
-/// Links a span to a client's trace.
-pub type Linker = fn(&Span, TraceParent);
+/// Does work that this trace parent causes; without one, the surrounding cause stays. Another task needs it again.
+pub fn caused_by<F: Future>(
+    parent: Option<TraceParent>,
+    work: F,
+) -> impl Future<Output = F::Output> {
+    CAUSE.scope(parent.or_else(cause), work)
+}
 
-static LINKER: OnceLock<Linker> = OnceLock::new();
-
-/// Sets the function that links spans to a client's trace. The exporter calls it.
-pub fn link_with(linker: Linker) {
-    LINKER.get_or_init(|| linker);
+/// The trace parent that causes the current work; `None` for work that no request has caused.
+#[must_use]
+pub fn cause() -> Option<TraceParent> {
+    CAUSE.try_with(|cause| *cause).ok().flatten()
 }
 
 /// The span of one request; disabled if traces are not exported.
 ///
 /// A client's trace is linked, never continued, so that a client's header does not decide what is recorded here.
 #[must_use]
-pub fn request(
-    method: &str,
-    route: Option<&str>,
-    client: impl FnOnce() -> Option<TraceParent>,
-) -> Span {
+pub fn request(method: &str, route: Option<&str>, client: Option<TraceParent>) -> Span {
     let span = tracing::debug_span!(
         target: TARGET,
         parent: None,
@@ -92,11 +74,20 @@ pub fn request(
         span.record("otel.name", format!("{method} {route}"));
         span.record("http.request.method", method);
         span.record("http.route", route);
-        if let (Some(client), Some(link)) = (client(), LINKER.get()) {
-            link(&span, client);
+        if let (Some(client), Some(exporter)) = (client, EXPORTER.get()) {
+            (exporter.link)(&span, client);
         }
     }
     span
+}
+
+/// The position of a span in its trace; `None` if traces are not exported.
+#[must_use]
+pub fn position(span: &Span) -> Option<TraceParent> {
+    if span.is_disabled() {
+        return None;
+    }
+    (EXPORTER.get()?.position)(span)
 }
 
 /// Records the response to the request of a span.
@@ -163,39 +154,25 @@ pub fn batch<'s>(queue: &'static str, requests: impl ExactSizeIterator<Item = &'
 mod tests {
     use super::*;
 
-    const GOOD: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-    #[test]
-    fn traceparent_parses_the_recommended_form() {
-        let read = TraceParent::parse(GOOD.as_bytes()).unwrap();
-        assert_eq!(read.trace_id, 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c);
-        assert_eq!(read.span_id, 0xb7ad_6b71_6920_3331);
-        assert!(read.sampled);
-        let unsampled = GOOD.replace("-01", "-00");
-        assert!(!TraceParent::parse(unsampled.as_bytes()).unwrap().sampled);
-        let later = format!("cc{}-what-comes", &GOOD[2..]);
-        assert!(TraceParent::parse(later.as_bytes()).is_some());
+    const fn parent(span_id: u64) -> TraceParent {
+        TraceParent {
+            trace_id: 7,
+            span_id,
+            sampled: false,
+        }
     }
 
-    #[test]
-    fn other_traceparent_counts_as_absent() {
-        let refused = [
-            String::new(),
-            GOOD[..54].to_owned(),
-            format!("{GOOD}-more"),
-            format!("{GOOD} "),
-            GOOD.to_uppercase(),
-            GOOD.replace("00-", "ff-"),
-            GOOD.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32)),
-            GOOD.replace("b7ad6b7169203331", &"0".repeat(16)),
-            GOOD.replace('-', "_"),
-            GOOD.replace("b7ad", "+7ad"),
-            format!("cc{}what", &GOOD[2..]),
-            "é".repeat(40),
-        ];
-        for text in refused {
-            assert_eq!(TraceParent::parse(text.as_bytes()), None, "{text}");
-        }
-        assert_eq!(TraceParent::parse(&[0xff; 55]), None);
+    // rule: upstream.http.traceparent
+    #[tokio::test]
+    async fn cause_of_request_holds_until_another_one_replaces_it() {
+        assert_eq!(cause(), None);
+        let work = async {
+            let kept = caused_by(None, async { cause() }).await;
+            let replaced = caused_by(Some(parent(2)), async { cause() }).await;
+            [kept, replaced, cause()]
+        };
+        let causes = caused_by(Some(parent(1)), work).await;
+        assert_eq!(causes, [1, 2, 1].map(|span_id| Some(parent(span_id))));
+        assert_eq!(caused_by(None, async { cause() }).await, None);
     }
 }

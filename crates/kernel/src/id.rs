@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use ulid::Ulid;
 
-use crate::{Clock, Entropy, Mode, Timestamp};
+use crate::{Clock, Entropy, Mode, Timestamp, TraceParent};
 
 /// The kind of an id. Empty marker types implement it, so that a quote's id and a trade's id cannot be swapped.
 pub trait IdKind {
@@ -141,6 +141,20 @@ impl RequestId {
     pub fn new(clock: &dyn Clock, entropy: &dyn Entropy) -> Self {
         Self(new_ulid(clock.now(), entropy))
     }
+
+    /// The trace parent of a request that is part of no known trace: its trace id is the ULID, its span id the ULID's low 64 bits.
+    /// So a log of an upstream can be joined with ours by the request id.
+    #[must_use]
+    pub fn trace_parent(self) -> TraceParent {
+        let Ulid(bits) = self.0;
+        let low = u64::try_from(bits & u128::from(u64::MAX)).unwrap_or_default();
+        TraceParent {
+            // Zero is no valid id.
+            trace_id: bits.max(1),
+            span_id: low.max(1),
+            sampled: false,
+        }
+    }
 }
 
 impl fmt::Display for RequestId {
@@ -218,6 +232,28 @@ mod tests {
         ] {
             assert!(Id::<Quote>::parse(bad).is_none(), "{bad}");
         }
+    }
+
+    // rule: upstream.http.trace-source
+    #[test]
+    fn trace_parent_of_request_contains_its_ulid() {
+        let parent_of = |ulid: Ulid| RequestId(ulid).trace_parent().to_string();
+        for (ulid, parent) in [
+            (
+                "01HF7YAT00408104G208104081",
+                "00-018bcfe5680020101012020202020101-1012020202020101-00",
+            ),
+            (
+                "7ZZZZZZZZZZZZZZZZZZZZZZZZZ",
+                "00-ffffffffffffffffffffffffffffffff-ffffffffffffffff-00",
+            ),
+        ] {
+            assert_eq!(parent_of(parse_ulid(ulid).unwrap()), parent);
+        }
+        let without_low_bits = "00-00000000000000010000000000000000-0000000000000001-00";
+        assert_eq!(parent_of(Ulid(1 << 64)), without_low_bits);
+        let nil = "00-00000000000000000000000000000001-0000000000000001-00";
+        assert_eq!(parent_of(Ulid::nil()), nil);
     }
 
     // rule: id.shape

@@ -15,6 +15,7 @@ mod mode;
 mod rate;
 pub mod rates;
 mod time;
+mod trace_parent;
 mod upstream;
 
 pub use amount::{Amount, AmountError, UNITS_SCALE};
@@ -25,6 +26,7 @@ pub use id::{Id, IdKind, RequestId, before_ulid};
 pub use mode::Mode;
 pub use rate::{Fraction, Mid, Rate};
 pub use time::{Bound, Timestamp, TimestampError};
+pub use trace_parent::TraceParent;
 pub use upstream::{Named, UpstreamName, Upstreams};
 
 /// Money properties run fifty times as many cases as other properties, whose count is set in `.cargo/config.toml`.

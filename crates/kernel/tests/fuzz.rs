@@ -1,7 +1,7 @@
-//! Byte fuzzing of the values that partners and operators write: amounts, rates, instants and ids.
+//! Byte fuzzing of the values that partners and operators write: amounts, rates, instants, ids and trace parents.
 
 use bolero::check;
-use kernel::{Amount, Asset, Bound, Id, IdKind, Mid, Rate, Timestamp};
+use kernel::{Amount, Asset, Bound, Id, IdKind, Mid, Rate, Timestamp, TraceParent};
 use rust_decimal::Decimal;
 
 #[path = "../../../tests/bent.rs"]
@@ -125,5 +125,57 @@ fn id_has_one_spelling() {
         if let Some(id) = Id::<Quote>::parse(&text) {
             assert_eq!(id.to_string(), text);
         }
+    });
+}
+
+/// Finds a header `traceparent` that is read although it is malformed, and ids that differ from the digits of the header.
+#[test]
+fn trace_parent_is_read_and_printed_as_written() {
+    const SOUND: [&str; 7] = [
+        "00",
+        "-",
+        "4bf92f3577b34da6a3ce929d0e0e4736",
+        "-",
+        "00f067aa0ba902b7",
+        "-",
+        "01",
+    ];
+    const PARTS: [&str; 16] = [
+        "00",
+        "01",
+        "ff",
+        "cc",
+        "-",
+        "--",
+        "4bf92f3577b34da6a3ce929d0e0e4736",
+        "00f067aa0ba902b7",
+        "0000000000000000",
+        "00000000000000000000000000000000",
+        "4BF92F3577B34DA6",
+        "0",
+        "a",
+        " ",
+        "+",
+        "é",
+    ];
+    check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+        let text = bent(bytes, &SOUND, &PARTS).concat();
+        let Some(parent) = TraceParent::parse(text.as_bytes()) else {
+            return;
+        };
+        let printed = parent.to_string();
+        assert_eq!(text.get(2..53), printed.get(2..53));
+        assert_eq!(TraceParent::parse(printed.as_bytes()), Some(parent));
+        assert_ne!(parent.trace_id.min(parent.span_id.into()), 0);
+        assert!(!text.starts_with("ff"), "{text}");
+        assert!(text.len() == 55 || !text.starts_with("00"), "{text}");
+    });
+}
+
+/// Finds a panic on bytes that are not text, such as a cut inside a character.
+#[test]
+fn trace_parent_of_any_bytes_does_not_panic() {
+    check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+        let _ = TraceParent::parse(bytes);
     });
 }

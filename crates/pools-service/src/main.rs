@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         about: "The Penstock liquidity pools API",
         documents: pools_service::documents,
         check: |_| Ok(()),
+        warnings: |_, _| Vec::new(),
         listeners: |_| 1,
         start: |runtime| Box::pin(pools_service::start(runtime)),
     })

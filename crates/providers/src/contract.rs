@@ -20,6 +20,10 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema, ToSchema};
 
 const JSON: &str = "application/json";
+/// The end of every description.
+const TRACE: &str = "
+- **A request may have the W3C header `traceparent`.** It names what made Penstock send the request, so that the logs and traces of both \
+sides can be joined. It changes nothing else.";
 
 /// The published contract of an upstream.
 pub(crate) struct Contract {
@@ -28,6 +32,7 @@ pub(crate) struct Contract {
     /// The setting of the upstream's URL.
     pub(crate) setting: &'static str,
     pub(crate) title: &'static str,
+    /// A list in Markdown is at its end.
     pub(crate) description: &'static str,
     /// A date.
     pub(crate) version: &'static str,
@@ -71,7 +76,7 @@ impl Contract {
     pub(crate) fn openapi(&self) -> OpenApi {
         let info = InfoBuilder::new()
             .title(self.title)
-            .description(Some(self.description))
+            .description(Some(format!("{}{TRACE}", self.description)))
             .license(Some(
                 LicenseBuilder::new()
                     .name("Apache-2.0")

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Request, StatusCode};
+use instruments::trace;
 use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
@@ -21,6 +22,7 @@ use crate::contract::Call;
 /// Maximum length of a reference, in characters.
 const LONGEST_REFERENCE: usize = 128;
 const JSON: &str = "application/json";
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// For a call without a request body.
 pub(crate) const NO_BODY: Option<&()> = None;
 
@@ -115,6 +117,9 @@ impl HttpUpstream {
         let mut request = Request::builder().method(call.method.clone()).uri(uri);
         if let Some(bearer) = &self.bearer {
             request = request.header(AUTHORIZATION, bearer);
+        }
+        if let Some(cause) = trace::cause() {
+            request = request.header(TRACEPARENT, cause.to_string());
         }
         let body = match body {
             Some(body) => {

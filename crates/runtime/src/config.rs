@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use coordination::RedisUrl;
+use gate_core::catalogue::Catalogue;
 use gate_core::limits::Limits;
 use ipnet::IpNet;
 use kernel::{Mode, UpstreamName};
@@ -35,6 +36,9 @@ pub use source::{ConfigError, Sources};
 pub(crate) use value::master_keys;
 use value::without_credentials;
 pub use value::{LogFormat, RatesChoice, TraceExport, TraceHeader, UpstreamChoice};
+
+/// A signed quote that can be redeemed for longer than this is the subject of a warning.
+const LONG_SIGNED_QUOTE: Duration = Duration::from_secs(5 * 60);
 
 /// The effective settings of this version. A field has the name of its setting, and the table of the settings describes it.
 #[derive(Debug)]
@@ -154,6 +158,31 @@ impl Config {
                 setting.help
             ),
         )])
+    }
+
+    /// Warnings of mode live that concern only the gate service, one line each.
+    #[must_use]
+    pub fn gate_warnings(&self, catalogue: &Catalogue) -> Vec<&'static str> {
+        let mut said = Vec::new();
+        if self.mode == Mode::Test {
+            return said;
+        }
+        if self.signed_quote_ttl > LONG_SIGNED_QUOTE {
+            said.push("PENSTOCK_SIGNED_QUOTE_TTL is longer than 5m: a signed quote keeps its price although the market moves");
+        }
+        if !self.serves_widget() {
+            said.push(
+                "PENSTOCK_WIDGET_ORIGIN is not set: no widget is served, and `url` of sessions is null",
+            );
+            return said;
+        }
+        if self.rail == UpstreamChoice::None {
+            said.push("PENSTOCK_RAIL=none: every payment in the widget is refused with 501 rails_not_available");
+        }
+        if self.verifier == UpstreamChoice::None && catalogue.requires_verification() {
+            said.push("PENSTOCK_VERIFIER=none: users whom the catalogue requires to be verified cannot pay in the widget");
+        }
+        said
     }
 
     /// Checks the settings that a program requires only to serve: in mode live the secrets of the upstreams over HTTP.
@@ -318,7 +347,46 @@ fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
         }
     }
     faults.extend(UPSTREAMS.iter().filter_map(|it| it.live_error(given)));
+    faults.extend(shared_secrets(given));
+    faults.extend(shared_origin(given));
     faults
+}
+
+/// The secrets of the upstreams, each with its upstream. Only secrets of one upstream may be equal.
+static UPSTREAM_SECRETS: [(&str, &Setting<UpstreamSecret>); 3] = [
+    ("engine", &setting::ENGINE_SECRET),
+    ("rail", &setting::RAIL_SECRET),
+    ("verifier", &setting::VERIFIER_SECRET),
+];
+
+/// The errors of secrets that equal one of an upstream before them. Each upstream knows its secret, and could use it at the other.
+fn shared_secrets(given: &RawSettings) -> impl Iterator<Item = ConfigError> {
+    let secrets = UPSTREAM_SECRETS.iter().enumerate();
+    secrets.filter_map(move |(number, (upstream, setting))| {
+        let secret = given.text(*setting)?;
+        let mut before = UPSTREAM_SECRETS.iter().take(number);
+        let (other, same) = before.find(|(other, earlier)| {
+            other != upstream && given.text(*earlier) == Some(secret)
+        })?;
+        let expected = format!(
+            "expected another secret than that of PENSTOCK_{}: the {other} and the {upstream} could call each other as Penstock does; \
+             create one with `openssl rand -hex 32`",
+            same.about().name
+        );
+        Some(given.refuse(*setting, &expected))
+    })
+}
+
+/// The error of a widget whose origin is the gate's. An invalid origin has an error of its own.
+fn shared_origin(given: &RawSettings) -> Option<ConfigError> {
+    let origin = |setting| public_origin(given, setting).ok().flatten();
+    let (widget, gate) = (
+        origin(&setting::WIDGET_ORIGIN)?,
+        origin(&setting::GATE_ORIGIN)?,
+    );
+    let expected = "expected another origin than that of PENSTOCK_GATE_ORIGIN, such as https://pay.example: the widget and the gate \
+                    service have a listener each, and need a public name each";
+    (widget == gate).then(|| given.refuse(&setting::WIDGET_ORIGIN, expected))
 }
 
 /// The setting of an upstream that an operator may run over HTTP.
@@ -370,6 +438,9 @@ fn live_warnings(given: &RawSettings) -> Vec<String> {
     }
     if given.text(&setting::REDIS_URL).is_none() {
         said.push("PENSTOCK_REDIS_URL is not set: each process counts limits alone".to_owned());
+    }
+    if given.text(&setting::THROTTLE) == Some("off") {
+        said.push("PENSTOCK_THROTTLE=off: any client can send any number of requests".to_owned());
     }
     for UpstreamSettings { setting, .. } in &UPSTREAMS {
         let text = given.text(*setting).unwrap_or_default();

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use gate_core::catalogue::Catalogue;
 use gate_core::ports::{Rail, Verifier};
 use kernel::Clock;
 use partner_core::ports::RateSource;
@@ -45,11 +46,11 @@ pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, Op
 }
 
 /// Reads the files that serving needs: the rates, the trusted certificates of the engine, the rail and the verifier, and the
-/// catalogue.
+/// catalogue, which it returns.
 ///
 /// # Errors
 /// Every error of the files.
-pub fn check_files(config: &Config) -> Result<(), Vec<ConfigError>> {
+pub fn check_files(config: &Config) -> Result<Catalogue, Vec<ConfigError>> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let mut faults = Vec::new();
     let opened = [
@@ -57,9 +58,6 @@ pub fn check_files(config: &Config) -> Result<(), Vec<ConfigError>> {
         engine(config).map(|_| ()),
         rail(config).map(|_| ()),
         verifier(config, &clock).map(|_| ()),
-        catalogue::read(config.catalogue.as_deref())
-            .map(|_| ())
-            .map_err(OpenError::Config),
     ];
     for opened in opened {
         match opened {
@@ -67,10 +65,13 @@ pub fn check_files(config: &Config) -> Result<(), Vec<ConfigError>> {
             Ok(()) | Err(OpenError::Store(_)) => {}
         }
     }
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(faults)
+    match catalogue::read(config.catalogue.as_deref()) {
+        Ok(catalogue) if faults.is_empty() => Ok(catalogue),
+        Ok(_) => Err(faults),
+        Err(found) => {
+            faults.extend(found);
+            Err(faults)
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod rails;
 mod sessions;
 mod tenancy;
 mod throttles;
+mod trace_parents;
 mod transactions;
 mod verification_polls;
 mod webhooks;

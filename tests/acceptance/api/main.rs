@@ -38,6 +38,7 @@ mod routes;
 mod security;
 mod tenancy;
 mod throttles;
+mod trace_parents;
 mod trades;
 mod transact;
 mod transact_engine;

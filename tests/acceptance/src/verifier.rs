@@ -1,4 +1,4 @@
-//! The verifier: the sandbox's, unless a test scripts a response.
+//! The verifier: the sandbox's or a replacement, unless a test scripts a response.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -30,9 +30,9 @@ struct Script {
     contradictions: Vec<Contradiction>,
 }
 
-/// A verifier that records every call and returns scripted responses, then those of the sandbox.
+/// A verifier that records every call and returns scripted responses, then those of the sandbox or its replacement.
 pub struct ScriptedVerifier {
-    sandbox: SandboxVerifier,
+    behind: Mutex<Arc<dyn Verifier>>,
     script: Mutex<Script>,
 }
 
@@ -45,9 +45,18 @@ impl fmt::Debug for ScriptedVerifier {
 impl ScriptedVerifier {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            sandbox: SandboxVerifier::new(clock),
+            behind: Mutex::new(Arc::new(SandboxVerifier::new(clock))),
             script: Mutex::default(),
         }
+    }
+
+    /// Replaces the sandbox with another verifier.
+    pub fn becomes(&self, verifier: Arc<dyn Verifier>) {
+        *self.behind.lock() = verifier;
+    }
+
+    fn behind(&self) -> Arc<dyn Verifier> {
+        Arc::clone(&self.behind.lock())
     }
 
     /// Scripts the reports of the next calls, one per call. `None` is silence.
@@ -75,7 +84,7 @@ impl ScriptedVerifier {
         std::mem::take(&mut self.script.lock().contradictions)
     }
 
-    /// The scripted report, or `None` if the sandbox responds.
+    /// The scripted report, or `None` if the sandbox or its replacement responds.
     async fn next(&self, call: &'static str) -> Option<Option<VerificationReport>> {
         let meanwhile = {
             let mut script = self.script.lock();
@@ -93,7 +102,7 @@ impl ScriptedVerifier {
 impl Verifier for ScriptedVerifier {
     async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart> {
         let Some(report) = self.next("start").await else {
-            return self.sandbox.start(order).await;
+            return self.behind().start(order).await;
         };
         Some(VerificationStart {
             report: report?,
@@ -111,14 +120,14 @@ impl Verifier for ScriptedVerifier {
     ) -> Option<VerificationReport> {
         match self.next("submit").await {
             Some(report) => report,
-            None => self.sandbox.submit(order, answers).await,
+            None => self.behind().submit(order, answers).await,
         }
     }
 
     async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport> {
         match self.next("report").await {
             Some(report) => report,
-            None => self.sandbox.report(order).await,
+            None => self.behind().report(order).await,
         }
     }
 

@@ -295,6 +295,7 @@ mod tests {
                 operation: operation.to_owned(),
                 trade: trade.to_string(),
                 authorization: String::new(),
+                traceparent: String::new(),
                 body: json!({ "order": order("100") }),
             };
             records.respond(&call, Duration::from_secs(at));

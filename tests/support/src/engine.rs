@@ -31,6 +31,8 @@ pub struct Call {
     pub trade: String,
     /// The header `Authorization`; empty if absent.
     pub authorization: String,
+    /// The header `traceparent`; empty if absent.
+    pub traceparent: String,
     /// The body; null if absent.
     pub body: Value,
 }
@@ -48,6 +50,7 @@ impl Call {
             operation: operation(&template),
             trade: trade.to_owned(),
             authorization: request.header("authorization").to_owned(),
+            traceparent: request.header("traceparent").to_owned(),
             body: match request.body.as_slice() {
                 [] => Value::Null,
                 body => serde_json::from_slice(body).unwrap_or_else(|_| json!("no JSON")),

@@ -214,6 +214,8 @@ fn country_states_when_its_users_are_verified() {
         let text = with("supported = true", &format!("supported = true\n{written}"));
         let catalogue = parse(&text).unwrap();
         assert_eq!(catalogue.verification_rule(ch), &expected, "{written}");
+        let is_required = expected != VerificationRule::Never;
+        assert_eq!(catalogue.requires_verification(), is_required, "{written}");
         for unknown in [None, CountryCode::parse("DE")] {
             let rule = catalogue.verification_rule(unknown);
             assert_eq!(rule, &VerificationRule::Always, "{written}");

@@ -108,3 +108,30 @@ fn gate_service_prints_contracts_and_configuration_and_migrates() {
     let named = GATE.output(folder.path(), &["--help"], &[]);
     assert!(text(&named.stdout).contains("Usage: gate-service"));
 }
+
+// rule: config.live-warnings
+#[test]
+fn gate_service_shows_and_logs_each_warning_of_mode_live_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let variables = [
+        ("MODE", "live"),
+        ("MASTER_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="),
+        ("DATABASE_URL", "sqlite://penstock-data/penstock.db"),
+        ("WIDGET_ORIGIN", "https://pay.example"),
+        ("GATE_ORIGIN", "https://gate.example"),
+        ("THROTTLE", "off"),
+    ];
+    let shown = GATE.output(folder.path(), &["config"], &variables);
+    assert_eq!(shown.status.code(), Some(0), "{shown:?}");
+    let served = GATE.start(folder.path(), &variables);
+    let (code, logged) = served.end("-TERM");
+    assert_eq!(code, Some(0), "{logged}");
+    for warning in [
+        "PENSTOCK_THROTTLE=off: ",
+        "PENSTOCK_RAIL=none: ",
+        "PENSTOCK_VERIFIER=none: ",
+    ] {
+        assert_eq!(logged.matches(warning).count(), 1, "{warning}: {logged}");
+        assert_eq!(text(&shown.stderr).matches(warning).count(), 1, "{shown:?}");
+    }
+}

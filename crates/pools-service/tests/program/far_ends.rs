@@ -54,7 +54,7 @@ impl UpstreamServer {
     }
 
     /// The heads of the requests since the last call of this method.
-    fn heads(&self) -> Vec<String> {
+    pub(crate) fn heads(&self) -> Vec<String> {
         let received = self.played.take().into_iter();
         received.map(|request| request.head).collect()
     }

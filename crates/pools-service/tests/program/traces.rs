@@ -7,6 +7,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use test_support::http::{Reply, Upstream, nowhere};
 
+use crate::far_ends::UpstreamServer;
 use crate::served::{POOLS, eventually, file_for_acme, poll, provision, quote, transact};
 
 const KEY: &str = "sk_test_AcmeAcmeAcmeAcmeAcmeAcmeAcme0001";
@@ -64,12 +65,17 @@ fn named<'s>(spans: &'s [Span], name: &str) -> &'s Span {
     found.unwrap_or_else(|| panic!("{name} in {names:?}"))
 }
 
+// rule: upstream.http.trace-source
 #[test]
 fn transact_is_one_trace_from_request_to_engine() {
     let folder = tempfile::tempdir().unwrap();
     provision(folder.path(), &[], &file_for_acme(KEY, None));
-    let collector = Collector::start();
-    let variables = [("OTLP_ENDPOINT", collector.address.as_str())];
+    let (collector, far) = (Collector::start(), UpstreamServer::start());
+    let engine = far.engine();
+    let variables = [
+        ("OTLP_ENDPOINT", collector.address.as_str()),
+        ("ENGINE", engine.as_str()),
+    ];
     let served = POOLS.start(folder.path(), &variables);
     let bearer = format!("Bearer {KEY}");
     let headers = [("Authorization", &*bearer), ("traceparent", CLIENT)];
@@ -114,6 +120,13 @@ fn transact_is_one_trace_from_request_to_engine() {
         "b7ad6b7169203331".to_owned(),
     );
     assert_eq!(linked, [client]);
+    let [trace_id, span_id] = [&request.trace_id, &request.span_id].map(hex::encode);
+    let own = format!("\r\ntraceparent: 00-{trace_id}-{span_id}-01\r\n");
+    let calls = far.heads().into_iter();
+    let hold = calls
+        .filter(|head| head.contains("/hold "))
+        .collect::<String>();
+    assert!(hold.contains(&own), "{own} in {hold}");
     assert_eq!(root_of(named(&spans, "transact")), request.name);
     assert_eq!(root_of(named(&spans, "engine hold")), request.name);
     let polled = named(&spans, "GET /v1/pools/transactions/{quoteId}");

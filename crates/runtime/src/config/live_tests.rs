@@ -1,3 +1,5 @@
+use gate_core::catalogue::Catalogue;
+
 use super::tests::{DATABASE, KEY, environment};
 use super::{Config, ConfigError, Loaded};
 
@@ -88,5 +90,111 @@ fn upstream_over_http_requires_secret_in_live_mode() {
         let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
         assert_eq!(missing, [required]);
         assert_eq!(refusal(load("live", name, url, "hunter2")), form);
+    }
+}
+
+/// Loads a configuration of this mode with these settings.
+fn load_with(mode: &str, settings: &[(&str, &str)]) -> Result<Loaded, Vec<ConfigError>> {
+    let common = [("MODE", mode), ("MASTER_KEY", KEY), DATABASE];
+    Config::load(&environment(&[&common, settings].concat()))
+}
+
+// rule: config.live-secrets-differ
+#[test]
+fn mode_live_refuses_one_secret_for_two_upstreams() {
+    let names = ["ENGINE_SECRET", "RAIL_SECRET", "VERIFIER_SECRET"];
+    let others = [
+        "the-secret-of-the-engine",
+        "the-secret-of-the-rail",
+        "the-secret-of-the-verifier",
+    ];
+    let with = |given: [&'static str; 3]| names.into_iter().zip(given).collect::<Vec<_>>();
+    assert!(load_with("live", &with(others)).is_ok());
+    for (first, second) in [(0, 1), (0, 2), (1, 2)] {
+        let mut given = others;
+        (given[first], given[second]) = (SECRET, SECRET);
+        assert!(load_with("test", &with(given)).is_ok());
+        let line = refusal(load_with("live", &with(given)));
+        let begin = format!(
+            "PENSTOCK_{}: expected another secret than that of PENSTOCK_{}: ",
+            names[second], names[first]
+        );
+        assert!(line.starts_with(&begin), "{line}");
+        assert!(!line.contains(SECRET), "{line}");
+    }
+    assert_eq!(load_with("live", &with([SECRET; 3])).unwrap_err().len(), 2);
+}
+
+// rule: config.live-widget-origin
+#[test]
+fn mode_live_refuses_the_gates_origin_for_the_widget() {
+    let load = |mode: &str, widget: &str, gate: &str| {
+        load_with(mode, &[("WIDGET_ORIGIN", widget), ("GATE_ORIGIN", gate)])
+    };
+    let begin = "PENSTOCK_WIDGET_ORIGIN: expected another origin than that of PENSTOCK_GATE_ORIGIN";
+    for (widget, gate) in [
+        ("https://gate.example", "https://gate.example"),
+        ("https://Gate.example", "https://gate.EXAMPLE"),
+        ("https://gate.example:443", "https://gate.example"),
+        ("https://gate.example:8443", "https://gate.example:8443"),
+    ] {
+        let line = refusal(load("live", widget, gate));
+        assert!(line.starts_with(begin), "{line}");
+        assert!(load("test", widget, gate).is_ok());
+    }
+    for widget in ["https://pay.example", "https://gate.example:8443"] {
+        assert!(load("live", widget, "https://gate.example").is_ok());
+    }
+}
+
+// rule: config.live-warnings
+#[test]
+fn mode_live_warns_of_settings_with_unexpected_effect() {
+    let built_in = include_str!("../../../gate-core/src/catalogue/built_in.toml");
+    let unverified = built_in.replace("verification = \"always\"", "verification = \"never\"");
+    let [verified, unverified] =
+        [built_in, unverified.as_str()].map(|text| Catalogue::parse(text).unwrap());
+    let warned = |mode: &str, settings: &[(&str, &str)], catalogue: &Catalogue| {
+        let loaded = load_with(mode, settings).unwrap();
+        let of_gate = loaded.config.gate_warnings(catalogue);
+        let name = |line: &str| {
+            let name = line.split([' ', '=']).next().unwrap();
+            name.replace("PENSTOCK_", "")
+        };
+        let both: Vec<String> = loaded.serving_warnings.iter().map(|it| name(it)).collect();
+        let of_gate: Vec<String> = of_gate.into_iter().map(name).collect();
+        (both.join(" "), of_gate.join(" "))
+    };
+    let expect = |both: &str, of_gate: &str| (both.to_owned(), of_gate.to_owned());
+    let redis = ("REDIS_URL", "redis://redis.internal:6379");
+    let widget = [
+        redis,
+        ("WIDGET_ORIGIN", "https://pay.example"),
+        ("GATE_ORIGIN", "https://gate.example"),
+    ];
+    let rail = ("RAIL", "http:https://rail.example");
+    let verifier = ("VERIFIER", "http:https://verifier.example");
+    for (settings, catalogue, both, of_gate) in [
+        (&[redis, rail][..], &verified, "", "WIDGET_ORIGIN"),
+        (&[], &verified, "REDIS_URL", "WIDGET_ORIGIN"),
+        (
+            &[redis, ("THROTTLE", "off"), ("SIGNED_QUOTE_TTL", "301s")],
+            &verified,
+            "THROTTLE",
+            "SIGNED_QUOTE_TTL WIDGET_ORIGIN",
+        ),
+        (&widget, &verified, "", "RAIL VERIFIER"),
+        (&widget, &unverified, "", "RAIL"),
+        (&[&widget[..], &[rail]].concat(), &verified, "", "VERIFIER"),
+        (&[&widget[..], &[verifier]].concat(), &verified, "", "RAIL"),
+        (
+            &[&widget[..], &[rail, verifier, ("SIGNED_QUOTE_TTL", "5m")]].concat(),
+            &verified,
+            "",
+            "",
+        ),
+    ] {
+        assert_eq!(warned("live", settings, catalogue), expect(both, of_gate));
+        assert_eq!(warned("test", settings, catalogue), expect("", ""));
     }
 }

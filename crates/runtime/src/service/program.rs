@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use crate::{Config, ConfigError, Loaded, OpenError, Ports, Runtime, Sources, descriptors};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use gate_core::catalogue::Catalogue;
 use http_kit::Document;
 use http_kit::openapi::to_yaml;
 
@@ -28,6 +29,8 @@ pub struct Program {
     pub documents: fn() -> Result<Vec<Document>, StartError>,
     /// Checks the settings that only this service requires.
     pub check: fn(&Config) -> Result<(), Vec<ConfigError>>,
+    /// Warnings that concern only this service, one line each.
+    pub warnings: fn(&Config, &Catalogue) -> Vec<&'static str>,
     /// The number of public listeners that the service opens.
     pub listeners: fn(&Config) -> usize,
     /// Binds the service and starts its background tasks.
@@ -147,7 +150,10 @@ fn configured(program: &Program, command: Command, loaded: Loaded) -> Result<(),
         let warnings = loaded.warnings.iter().chain(&loaded.serving_warnings);
         warnings.for_each(|line| say_error(line));
         check(program, config)?;
-        return crate::check_files(config).map_err(Failure::Config);
+        let catalogue = crate::check_files(config).map_err(Failure::Config)?;
+        let warnings = (program.warnings)(config, &catalogue).into_iter();
+        warnings.for_each(say_error);
+        return Ok(());
     }
     if let Command::Serve = command {
         check(program, config)?;
@@ -185,6 +191,9 @@ async fn serve(program: &Program, mut config: Config) -> Result<(), Failure> {
     let listeners = (program.listeners)(&config);
     let shortage = descriptors::provide(&mut config, listeners);
     let runtime = Runtime::open(config, Ports::of_machine()).await?;
+    for line in (program.warnings)(&runtime.base.config, &runtime.catalogue) {
+        tracing::warn!("{line}");
+    }
     if let Some(shortage) = shortage {
         shortage.warn();
     }

@@ -8,9 +8,12 @@ mod client;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use instruments::trace::{self, TraceParent};
+use instruments::trace::{self, Exporter};
+use kernel::TraceParent;
 use opentelemetry::KeyValue;
-use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState, TracerProvider};
+use opentelemetry::trace::{
+    SpanContext, SpanId, TraceContextExt as _, TraceFlags, TraceId, TraceState, TracerProvider,
+};
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
@@ -72,7 +75,7 @@ where
         .with_sampler(sampler)
         .with_resource(resource())
         .build();
-    trace::link_with(link);
+    trace::export_with(Exporter { link, position });
     let layer = tracing_opentelemetry::layer()
         .with_tracer(provider.tracer("penstock"))
         .with_location(false)
@@ -111,4 +114,15 @@ fn link(span: &Span, client: TraceParent) {
         true,
         TraceState::default(),
     ));
+}
+
+/// The ids of a span, which a span that is not sampled has too. `None` after the exporter has ended.
+fn position(span: &Span) -> Option<TraceParent> {
+    let started = span.context();
+    let context = started.span().span_context().clone();
+    context.is_valid().then(|| TraceParent {
+        trace_id: u128::from_be_bytes(context.trace_id().to_bytes()),
+        span_id: u64::from_be_bytes(context.span_id().to_bytes()),
+        sampled: context.is_sampled(),
+    })
 }
