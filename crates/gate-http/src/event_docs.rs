@@ -2,7 +2,7 @@
 
 use gate_core::customer::CustomerEvent;
 use gate_core::events::{QUOTE_CONSUMED, Resource, SESSION_FAILED, SESSION_PROCESSING, TEST_EVENT};
-use gate_core::rail::{RailKind, RailRecord};
+use gate_core::rail::{RailKind, RailRecord, RailState};
 use gate_core::session::{Session, SessionEvent, SessionState};
 use http_kit::openapi::{Contract, WebhookDoc};
 use kernel::Timestamp;
@@ -16,8 +16,10 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::customers;
 use crate::event_shape::{ANY_TYPE, body, envelope, recorded};
+use crate::payments::ReceivedRecord;
 use crate::rails::{PayInRecord, PayOutRecord};
 use crate::sessions::{self, SessionRecord};
+use crate::wire::instant;
 use crate::{payments, rail_events, signed_quotes, words};
 
 /// Adds all events to the contract.
@@ -97,6 +99,18 @@ struct SessionEventData {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
     tx_refid: Option<String>,
+    /// Until when the user can pay; on `gate_session.processing` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = DateTime)]
+    pay_until: Option<String>,
+    /// What has arrived of the payment; on `gate_session.failed` only, if its rail says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    received: Option<ReceivedRecord>,
+    /// Why what had arrived is given back; on `gate_session.failed` only, if its rail says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    failure_reason: Option<words::FailureReason>,
     /// Why the payment failed; on `gate_session.failed` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "provider_declined")]
@@ -160,6 +174,9 @@ impl SessionEventData {
         Self {
             session: sessions::record(who, session),
             tx_refid,
+            pay_until: None,
+            received: None,
+            failure_reason: None,
             failure_code: None,
             failure_message: None,
         }
@@ -167,9 +184,15 @@ impl SessionEventData {
 
     fn of_payment(who: &Tenant, session: &Session, record: &RailRecord) -> Self {
         let (failure_code, failure_message) = payments::failure(record).unzip();
+        let pay_until = record
+            .pay_until
+            .filter(|_| record.state == RailState::Processing);
         Self {
             session: sessions::record(who, session),
             tx_refid: Some(record.refid.to_string()),
+            pay_until: pay_until.map(instant),
+            received: ReceivedRecord::of(record),
+            failure_reason: record.state.failure_reason().map(Into::into),
             failure_code,
             failure_message,
         }

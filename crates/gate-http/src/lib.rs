@@ -38,5 +38,6 @@ pub use api::{documents, error_codes};
 pub use app::Parts;
 pub use edge::EdgeHeader;
 pub use event_docs::render_resource;
+pub use rail_notifications::Signer;
 pub use service::{Setup, service};
 pub use widget::{DemoFile, DemoPlaces, WidgetSetup, demo_file, demo_page, demo_policy, widget};

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
 use gate_core::limits::Group;
-use gate_core::rail::{PaymentId, RailRecord};
+use gate_core::rail::{FailureReason, PaymentId, RailRecord};
 use gate_core::session::Flow;
 use gate_core::usecases::pay_session::PaymentRequest;
 use gate_core::usecases::quote_session::{OrderedConversion, SessionOrder};
@@ -119,9 +119,18 @@ pub(crate) struct PaymentRecord {
     /// What the user needs in order to pay, by name, or null.
     #[schema(required = true, value_type = Option<BTreeMap<String, String>>)]
     instructions: Option<BTreeMap<String, String>>,
+    /// Until when the user can pay, or null.
+    #[schema(required = true, format = DateTime)]
+    pay_until: Option<String>,
+    /// What has arrived of the payment, if its rail says so, or null.
+    #[schema(required = true)]
+    received: Option<ReceivedRecord>,
     /// Why the payment failed, or null.
     #[schema(required = true)]
     failure_code: Option<String>,
+    /// Why what had arrived is given back, or null.
+    #[schema(required = true)]
+    failure_reason: Option<words::FailureReason>,
     /// An explanation for people, or null.
     #[schema(required = true)]
     failure_message: Option<&'static str>,
@@ -131,6 +140,50 @@ pub(crate) struct PaymentRecord {
     /// When the payment was created.
     #[schema(format = DateTime)]
     created_at: String,
+}
+
+/// What has arrived of a payment. While it is less than what is required, the payment stays `processing`.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EmbedPaymentReceived)]
+pub(crate) struct ReceivedRecord {
+    /// How much has arrived.
+    #[schema(example = "20.00")]
+    amount: String,
+    /// How much the user pays.
+    #[schema(example = "100.00")]
+    required: String,
+    /// The currency of fiat, or null.
+    #[schema(required = true, example = "EUR")]
+    currency: Option<String>,
+    /// The asset of crypto, or null.
+    #[schema(required = true)]
+    asset: Option<String>,
+    /// Its chain, or null.
+    #[schema(required = true)]
+    network: Option<String>,
+    /// When it arrived.
+    #[schema(format = DateTime)]
+    at: String,
+}
+
+impl ReceivedRecord {
+    pub(crate) fn of(record: &RailRecord) -> Option<Self> {
+        let received = record.received?;
+        let paid = record.terms.paid();
+        let code = paid.amount.asset().code().to_owned();
+        let (currency, asset) = match paid.network {
+            None => (Some(code), None),
+            Some(_) => (None, Some(code)),
+        };
+        Some(Self {
+            amount: received.amount.to_string(),
+            required: paid.amount.to_string(),
+            currency,
+            asset,
+            network: paid.network.map(str::to_owned),
+            at: instant(received.at),
+        })
+    }
 }
 
 /// Refusals of the calls that need an open session.
@@ -352,7 +405,10 @@ impl PaymentRecord {
             exchange_rate: priced.rate.to_string(),
             fees: FeesRecord::of(&priced.fees),
             instructions: record.instructions.clone().map(|it| it.0),
+            pay_until: record.pay_until.map(instant),
+            received: ReceivedRecord::of(record),
             failure_code,
+            failure_reason: record.state.failure_reason().map(Into::into),
             failure_message,
             tx_refid: record.refid.to_string(),
             created_at: instant(record.created_at),
@@ -363,11 +419,22 @@ impl PaymentRecord {
 /// The code and the words of a failed payment. Rails have codes of their own, so most of them have no words here.
 pub(crate) fn failure(record: &RailRecord) -> Option<(String, &'static str)> {
     let code = record.state.failure_code()?;
-    let message = match code {
+    let message = match record.state.failure_reason() {
+        Some(FailureReason::AmountDiffers) => {
+            "Another amount arrived than the payment's. It is given back."
+        }
+        Some(FailureReason::Expired) => "The money did not come in time. What came is given back.",
+        Some(FailureReason::Returned) => "The money came back.",
+        Some(FailureReason::Refused) | None => message_of(code),
+    };
+    Some((code.to_owned(), message))
+}
+
+fn message_of(code: &str) -> &'static str {
+    match code {
         "provider_declined" => "The payment was declined.",
         "account_closed" => "The account is closed.",
         "insufficient_funds" => "The account has insufficient funds.",
         _ => "The payment could not be completed.",
-    };
-    Some((code.to_owned(), message))
+    }
 }

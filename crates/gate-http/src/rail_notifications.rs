@@ -1,4 +1,4 @@
-//! Notifications of the operator's rail: `POST /v1/rail_notifications`.
+//! Notifications of the operator's rails: `POST /v1/rail_notifications`.
 //!
 //! A notification names a payment whose state may have changed, and says no more. It needs no key but a signature with the rail's
 //! secret, and its response is the same for every id, so that it tells nothing about payments. The route is in no class, because it
@@ -13,7 +13,8 @@ use axum::routing::post;
 use gate_core::rail::RailId;
 use gate_core::usecases::wake_rail::WakeRail;
 use http_kit::{ApiError, log_id, parse_json, read_body, refuse_encoded};
-use kernel::{Clock, Mode};
+use instruments::upstream;
+use kernel::{Clock, Mode, UpstreamName};
 use partner_core::webhooks::notification::NotificationSecret;
 use serde::Deserialize;
 
@@ -26,12 +27,19 @@ const SIGNATURE: &str = "rail-signature";
 /// The largest notification, in bytes. A notification contains one id.
 const MAX_BYTES: usize = 4096;
 
+/// A rail that signs notifications, with its secret. A notification counts only for the payments that this rail holds.
+#[derive(Debug, Clone)]
+pub struct Signer {
+    pub rail: UpstreamName,
+    pub secret: Arc<NotificationSecret>,
+}
+
 /// What the route needs.
 #[derive(Clone)]
 pub(crate) struct Notified {
     pub(crate) mode: Mode,
     pub(crate) waking: WakeRail,
-    pub(crate) secret: Arc<NotificationSecret>,
+    pub(crate) signers: Arc<[Signer]>,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -58,15 +66,7 @@ async fn notify(
         ));
     }
     let signature = signature(&head.headers)?;
-    let checked = notified
-        .secret
-        .check(signature, &body, notified.clock.now());
-    checked.map_err(|unproven| {
-        ApiError::new(
-            codes::UNAUTHORIZED,
-            format!("`Rail-Signature` is refused: {unproven}."),
-        )
-    })?;
+    let signers = notified.signers_of(signature, &body)?;
     refuse_encoded(&head.headers)?;
     let RailNotification { id } = parse_json(&body)?;
     let id = RailId::parse_any(&id).ok_or_else(|| {
@@ -75,9 +75,32 @@ async fn notify(
         )
     })?;
     log_id(id);
-    let waking = notified.waking.wake(notified.mode, id);
-    waking.await.map_err(errors::gate_error)?;
+    let waking = notified.waking.wake(notified.mode, id, &signers);
+    let waking = waking.await.map_err(errors::gate_error)?;
+    upstream::rail_notified(waking.as_str());
     Ok(StatusCode::ACCEPTED)
+}
+
+impl Notified {
+    /// The rails that may have signed the body: those whose secret fits.
+    fn signers_of(&self, signature: &str, body: &[u8]) -> Result<Vec<UpstreamName>, ApiError> {
+        let now = self.clock.now();
+        let mut fitting = Vec::new();
+        let mut refusal = None;
+        for signer in self.signers.iter() {
+            match signer.secret.check(signature, body, now) {
+                Ok(()) => fitting.push(signer.rail.clone()),
+                Err(unproven) => refusal = refusal.or(Some(unproven)),
+            }
+        }
+        match refusal {
+            Some(unproven) if fitting.is_empty() => Err(ApiError::new(
+                codes::UNAUTHORIZED,
+                format!("`Rail-Signature` is refused: {unproven}."),
+            )),
+            Some(_) | None => Ok(fitting),
+        }
+    }
 }
 
 /// The only signature of a request.

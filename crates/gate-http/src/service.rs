@@ -12,12 +12,11 @@ use http_kit::{
     finish, probes,
 };
 use partner_core::ports::{Readiness, Throttle};
-use partner_core::webhooks::notification::NotificationSecret;
 
 use crate::api::documents;
 use crate::app::Parts;
 use crate::codes;
-use crate::rail_notifications::Notified;
+use crate::rail_notifications::{Notified, Signer};
 use crate::routes::Browsers;
 use crate::{errors, rail_notifications, routes};
 
@@ -40,8 +39,8 @@ pub struct Setup {
     /// The limits; `None` if throttles are off.
     pub limits: Option<Limits>,
     pub waking: WakeRail,
-    /// The secret of the rail's notifications; `None` if the rail sends none.
-    pub rail_secret: Option<Arc<NotificationSecret>>,
+    /// The rails that send notifications.
+    pub signers: Vec<Signer>,
     /// The proxies whose `X-Forwarded-For` is trusted.
     pub proxies: TrustedProxies,
     /// Creates request ids and knows the address of the documentation.
@@ -64,11 +63,12 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
     });
     let (mode, waking) = (setup.parts.mode, setup.waking);
     let clock = Arc::clone(setup.site.clock());
-    let notifications = setup.rail_secret.map(|secret| {
+    let signers: Arc<[Signer]> = setup.signers.into();
+    let notifications = (!signers.is_empty()).then(|| {
         rail_notifications::route(Notified {
             mode,
             waking,
-            secret,
+            signers,
             clock,
         })
     });

@@ -26,6 +26,8 @@ http_kit::words! {
     TransactionStatus of transaction::TransactionStatus;
     /// The status of a payment.
     EmbedPaymentStatus of transaction::TransactionStatus;
+    /// Why what had arrived of a payment is given back.
+    FailureReason of gate_core::rail::FailureReason;
     /// The status of a pay-in.
     PayInStatus of RailStatus;
     /// The status of a pay-out. A pay-out whose money has left cannot be cancelled.

@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use gate_core::idempotent::Idempotent;
+use gate_core::ports::Rail;
 use gate_core::usecases::act_on_session::ActOnSession;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
 use gate_core::usecases::cancel_payment::CancelPayment;
@@ -25,12 +26,13 @@ use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
 use gate_core::usecases::verify_user::VerifyUser;
 use gate_core::usecases::wake_rail::WakeRail;
-use gate_http::{EdgeHeader, Parts, Setup, WidgetSetup};
+use gate_http::{EdgeHeader, Parts, Setup, Signer, WidgetSetup};
 use http_kit::{Document, TrustedProxies};
 use partner_core::events::Service;
 use partner_core::origin::Origin;
 use partner_core::stored_response::ResponseStore;
 use partner_core::usecases::deliveries::Delivered;
+use runtime::config::UpstreamConfig;
 use runtime::service::Bound;
 use runtime::{OpenError, Runtime};
 
@@ -100,8 +102,8 @@ async fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartE
     runtime.sweep_keys(Service::Gate);
     runtime.compare_customers();
     runtime.sweep_sessions(context.clone());
-    runtime.settle_rails(context.clone());
-    runtime.settle_verifications(context);
+    runtime.settle_rails(&context);
+    runtime.settle_verifications(&context);
     let serving = bound.serve(router);
     Ok(match beside.zip(origins) {
         Some((beside, origins)) => {
@@ -156,10 +158,7 @@ fn setup(runtime: &Runtime, bound: &Bound, home: Option<Origin>, context: GateCo
         waking: WakeRail {
             context: context.clone(),
         },
-        rail_secret: config
-            .rail_secret
-            .as_ref()
-            .map(|secret| Arc::new(secret.notifications())),
+        signers: signers(runtime),
         parts: parts(runtime, home, context),
         throttle: Arc::clone(&runtime.throttle),
         limits: config.gate_limits.clone(),
@@ -167,6 +166,22 @@ fn setup(runtime: &Runtime, bound: &Bound, home: Option<Origin>, context: GateCo
         site: bound.site().clone(),
         readiness: runtime.readiness(),
     }
+}
+
+/// The rails over HTTP with the secrets that they sign notifications with.
+fn signers(runtime: &Runtime) -> Vec<Signer> {
+    let config = &runtime.base.config;
+    let configured = [
+        (&runtime.rails.present, &config.rail),
+        (&runtime.rails.former, &config.rail_former),
+    ];
+    let signer = |(rail, configured): (&Option<Arc<dyn Rail>>, &UpstreamConfig)| {
+        Some(Signer {
+            rail: rail.as_ref()?.name(),
+            secret: Arc::new(configured.secret.as_ref()?.notifications()),
+        })
+    };
+    configured.into_iter().filter_map(signer).collect()
 }
 
 fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Parts {
@@ -184,7 +199,7 @@ fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Par
     let verifying = VerifyUser {
         context: context.clone(),
         catalogue: Arc::clone(&runtime.catalogue),
-        verifier: runtime.verifier.clone(),
+        verifiers: runtime.verifiers.clone(),
     };
     Parts {
         mode: base.config.mode,
@@ -224,7 +239,8 @@ fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Par
         redeeming: RedeemQuote {
             context: context.clone(),
             idempotent: idempotent.clone(),
-            rail: runtime.rail.clone(),
+            catalogue: Arc::clone(&runtime.catalogue),
+            rails: runtime.rails.clone(),
         },
         quoting: QuoteSession {
             context: context.clone(),
@@ -236,12 +252,12 @@ fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Par
             context: context.clone(),
             idempotent,
             catalogue: Arc::clone(&runtime.catalogue),
-            rail: runtime.rail.clone(),
+            rails: runtime.rails.clone(),
             verifying: verifying.clone(),
         },
         cancelling: CancelPayment {
             context: context.clone(),
-            rail: runtime.rail.clone(),
+            rails: runtime.rails.clone(),
         },
         reading: GateQueries {
             context: context.clone(),

@@ -179,22 +179,22 @@ pub trait StatsReads: Send + Sync {
     /// The status figures of all partners' trades of a mode.
     async fn trade_stats(&self, mode: Mode) -> StoreResult<TradeStats>;
 
-    /// The number of reserved trades of a mode per engine other than this one. Trades that name no engine are not
-    /// counted.
+    /// The number of reserved trades of a mode per engine other than these, of which there are at most two. Trades that name no engine
+    /// are not counted.
     async fn trades_held_elsewhere(
         &self,
         mode: Mode,
-        engine: &UpstreamName,
+        engines: &[UpstreamName],
     ) -> StoreResult<Vec<(UpstreamName, u64)>>;
 
-    /// The number of trades of a mode per engine other than this one that settled within the return window. `None` are those that
+    /// The number of trades of a mode per engine other than these that settled within the return window. `None` are those that
     /// name no engine. They are older than the column.
     ///
     /// It reads the settled trades of the window, about `slice` with a statement, so it may take seconds. Call it rarely.
     async fn trades_returnable_elsewhere(
         &self,
         mode: Mode,
-        engine: &UpstreamName,
+        engines: &[UpstreamName],
         slice: u32,
     ) -> StoreResult<Vec<(Option<UpstreamName>, u64)>>;
 

@@ -79,7 +79,7 @@ fn parts(runtime: &Runtime) -> Parts {
         },
         polling: PollTrade::new(
             base.store.clone(),
-            Arc::clone(&runtime.engine),
+            runtime.engines.clone(),
             Arc::clone(&base.sealer),
             Arc::clone(&base.entropy),
             pools_http::render_event,

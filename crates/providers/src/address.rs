@@ -35,12 +35,14 @@ impl UpstreamUrl {
 
     /// The default name of an engine: its URL with scheme and host in lower case, without a default port and without a slash at
     /// the end.
-    pub(crate) fn name(&self) -> UpstreamName {
+    #[must_use]
+    pub fn name(&self) -> UpstreamName {
         self.name.clone()
     }
 
     /// The default name of a rail or a verifier: host, port unless it is the default one, and path.
-    pub(crate) fn place(&self) -> UpstreamName {
+    #[must_use]
+    pub fn place(&self) -> UpstreamName {
         let name = self.name.as_str();
         let place = name.split_once("://").map_or(name, |(_, place)| place);
         // A part of a name that is not empty is a name.

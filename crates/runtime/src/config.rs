@@ -7,6 +7,7 @@ mod path;
 mod proxies;
 mod setting;
 mod source;
+mod upstreams;
 mod value;
 
 use std::fmt::Write;
@@ -19,20 +20,21 @@ use coordination::RedisUrl;
 use gate_core::catalogue::Catalogue;
 use gate_core::limits::Limits;
 use ipnet::IpNet;
-use kernel::{Mode, UpstreamName};
+use kernel::Mode;
 use partner_core::origin::Origin;
 use partner_core::sealing::MasterKey;
 use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
-use providers::{UpstreamSecret, UpstreamUrl};
 
 pub use database::{Database, ServerUrl};
 pub use gate_core::limits::Group;
 pub use path::check_path;
-use setting::{About, AnySetting, Setting, Visibility};
+use setting::{AnySetting, Setting, Visibility};
 use source::RawSettings;
 pub(crate) use source::nearest_of;
 pub use source::{ConfigError, Sources};
+pub use upstreams::UpstreamConfig;
+use upstreams::{UPSTREAMS, UpstreamSettings};
 pub(crate) use value::master_keys;
 use value::without_credentials;
 pub use value::{LogFormat, RatesChoice, TraceExport, TraceHeader, UpstreamChoice};
@@ -85,15 +87,13 @@ pub struct Config {
     pub webhook_timeout: Duration,
     pub webhook_allow_private: AllowPrivate,
     pub rates: RatesChoice,
-    pub engine: UpstreamChoice,
-    pub engine_secret: Option<UpstreamSecret>,
-    /// The identity of an engine over HTTP; `None` for the identity of its URL.
-    pub engine_name: Option<UpstreamName>,
+    pub engine: UpstreamConfig,
+    pub engine_former: UpstreamConfig,
     pub engine_drain: bool,
-    pub rail: UpstreamChoice,
-    pub rail_secret: Option<UpstreamSecret>,
-    pub verifier: UpstreamChoice,
-    pub verifier_secret: Option<UpstreamSecret>,
+    pub rail: UpstreamConfig,
+    pub rail_former: UpstreamConfig,
+    pub verifier: UpstreamConfig,
+    pub verifier_former: UpstreamConfig,
     /// The operator's catalogue of the gate; `None` for the built-in one.
     pub catalogue: Option<PathBuf>,
     /// The header in which the edge names a country; `None` if no edge is trusted.
@@ -176,10 +176,10 @@ impl Config {
             );
             return said;
         }
-        if self.rail == UpstreamChoice::None {
+        if self.rail.choice == UpstreamChoice::None {
             said.push("PENSTOCK_RAIL=none: every payment in the widget is refused with 501 rails_not_available");
         }
-        if self.verifier == UpstreamChoice::None && catalogue.requires_verification() {
+        if self.verifier.choice == UpstreamChoice::None && catalogue.requires_verification() {
             said.push("PENSTOCK_VERIFIER=none: users whom the catalogue requires to be verified cannot pay in the widget");
         }
         said
@@ -190,35 +190,12 @@ impl Config {
     /// # Errors
     /// Each missing secret.
     pub fn check_serving(&self) -> Result<(), Vec<ConfigError>> {
-        let secrets = [
-            (
-                "engine",
-                &setting::ENGINE_SECRET,
-                &self.engine,
-                &self.engine_secret,
-            ),
-            ("rail", &setting::RAIL_SECRET, &self.rail, &self.rail_secret),
-            (
-                "verifier",
-                &setting::VERIFIER_SECRET,
-                &self.verifier,
-                &self.verifier_secret,
-            ),
-        ];
-        let is_missing = |choice: &UpstreamChoice, secret: &Option<UpstreamSecret>| {
-            self.mode == Mode::Live && matches!(choice, UpstreamChoice::Http(_)) && secret.is_none()
-        };
-        let missing = secrets
-            .into_iter()
-            .filter(|(_, _, choice, secret)| is_missing(choice, secret));
-        let faults: Vec<ConfigError> = missing
-            .map(|(upstream, setting, _, _)| {
-                let About { name, expected, .. } = setting.about();
-                let expected = format!(
-                    "expected {expected}: mode live requires a secret that authenticates Penstock to the {upstream}"
-                );
-                ConfigError::new(format!("PENSTOCK_{name}"), expected)
-            })
+        if self.mode == Mode::Test {
+            return Ok(());
+        }
+        let faults: Vec<ConfigError> = upstreams::UPSTREAMS
+            .iter()
+            .filter_map(|upstream| upstream.missing_secret(self))
             .collect();
         if faults.is_empty() {
             Ok(())
@@ -270,14 +247,13 @@ impl Config {
             webhook_timeout: given.value(&setting::WEBHOOK_TIMEOUT)?,
             webhook_allow_private: given.value(&setting::WEBHOOK_ALLOW_PRIVATE)?,
             rates: given.value(&setting::RATES)?,
-            engine: given.value(&setting::ENGINE)?,
-            engine_secret: given.get(&setting::ENGINE_SECRET)?,
-            engine_name: given.get(&setting::ENGINE_NAME)?,
+            engine: upstreams::ENGINE.read(given)?,
+            engine_former: upstreams::ENGINE_FORMER.read(given)?,
             engine_drain: given.value(&setting::ENGINE_DRAIN)?,
-            rail: given.value(&setting::RAIL)?,
-            rail_secret: given.get(&setting::RAIL_SECRET)?,
-            verifier: given.value(&setting::VERIFIER)?,
-            verifier_secret: given.get(&setting::VERIFIER_SECRET)?,
+            rail: upstreams::RAIL.read(given)?,
+            rail_former: upstreams::RAIL_FORMER.read(given)?,
+            verifier: upstreams::VERIFIER.read(given)?,
+            verifier_former: upstreams::VERIFIER_FORMER.read(given)?,
             catalogue: given.get(&setting::CATALOGUE)?,
             edge_country_header: given.value(&setting::EDGE_COUNTRY_HEADER)?,
             log_format: given.value(&setting::LOG_FORMAT)?,
@@ -325,7 +301,7 @@ fn public_origin(
 }
 
 fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
-    let mut faults = Vec::new();
+    let mut faults = upstreams::name_errors(given);
     if given.mode() == Mode::Test {
         return faults;
     }
@@ -347,34 +323,9 @@ fn combination_errors(given: &RawSettings) -> Vec<ConfigError> {
         }
     }
     faults.extend(UPSTREAMS.iter().filter_map(|it| it.live_error(given)));
-    faults.extend(shared_secrets(given));
+    faults.extend(upstreams::shared_secrets(given));
     faults.extend(shared_origin(given));
     faults
-}
-
-/// The secrets of the upstreams, each with its upstream. Only secrets of one upstream may be equal.
-static UPSTREAM_SECRETS: [(&str, &Setting<UpstreamSecret>); 3] = [
-    ("engine", &setting::ENGINE_SECRET),
-    ("rail", &setting::RAIL_SECRET),
-    ("verifier", &setting::VERIFIER_SECRET),
-];
-
-/// The errors of secrets that equal one of an upstream before them. Each upstream knows its secret, and could use it at the other.
-fn shared_secrets(given: &RawSettings) -> impl Iterator<Item = ConfigError> {
-    let secrets = UPSTREAM_SECRETS.iter().enumerate();
-    secrets.filter_map(move |(number, (upstream, setting))| {
-        let secret = given.text(*setting)?;
-        let mut before = UPSTREAM_SECRETS.iter().take(number);
-        let (other, same) = before.find(|(other, earlier)| {
-            other != upstream && given.text(*earlier) == Some(secret)
-        })?;
-        let expected = format!(
-            "expected another secret than that of PENSTOCK_{}: the {other} and the {upstream} could call each other as Penstock does; \
-             create one with `openssl rand -hex 32`",
-            same.about().name
-        );
-        Some(given.refuse(*setting, &expected))
-    })
 }
 
 /// The error of a widget whose origin is the gate's. An invalid origin has an error of its own.
@@ -389,47 +340,6 @@ fn shared_origin(given: &RawSettings) -> Option<ConfigError> {
     (widget == gate).then(|| given.refuse(&setting::WIDGET_ORIGIN, expected))
 }
 
-/// The setting of an upstream that an operator may run over HTTP.
-struct UpstreamSettings {
-    setting: &'static Setting<UpstreamChoice>,
-    /// A value that mode live permits without TLS.
-    private: &'static str,
-}
-
-static UPSTREAMS: [UpstreamSettings; 3] = [
-    UpstreamSettings {
-        setting: &setting::ENGINE,
-        private: "http:http://10.0.0.5:9000",
-    },
-    UpstreamSettings {
-        setting: &setting::RAIL,
-        private: "http:http://10.0.0.6:9100",
-    },
-    UpstreamSettings {
-        setting: &setting::VERIFIER,
-        private: "http:http://10.0.0.7:9200",
-    },
-];
-
-impl UpstreamSettings {
-    /// The error of mode live in this setting.
-    fn live_error(&self, given: &RawSettings) -> Option<ConfigError> {
-        let Ok(UpstreamChoice::Http(url)) = given.value(self.setting) else {
-            return None;
-        };
-        let expected = format!(
-            "expected http:https://<host>: mode live permits plain http only if the URL contains a loopback or private IP address, such as {}",
-            self.private
-        );
-        is_exposed(&url).then(|| given.refuse(self.setting, &expected))
-    }
-}
-
-/// Whether requests to the URL may cross a public network unencrypted.
-fn is_exposed(url: &UpstreamUrl) -> bool {
-    !url.is_encrypted() && !url.is_private()
-}
-
 /// Warnings about valid settings with an unexpected effect in mode live.
 fn live_warnings(given: &RawSettings) -> Vec<String> {
     let mut said = Vec::new();
@@ -442,7 +352,7 @@ fn live_warnings(given: &RawSettings) -> Vec<String> {
     if given.text(&setting::THROTTLE) == Some("off") {
         said.push("PENSTOCK_THROTTLE=off: any client can send any number of requests".to_owned());
     }
-    for UpstreamSettings { setting, .. } in &UPSTREAMS {
+    for UpstreamSettings { setting, .. } in UPSTREAMS {
         let text = given.text(*setting).unwrap_or_default();
         if text.starts_with("http:http://") {
             said.push(format!(

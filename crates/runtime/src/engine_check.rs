@@ -29,15 +29,16 @@ impl Runtime {
         let config = &self.base.config;
         let name = self.engine.name();
         let store = &self.base.store;
-        let held = store.trades_held_elsewhere(config.mode, &name).await?;
+        let names = self.engines.names();
+        let held = store.trades_held_elsewhere(config.mode, &names).await?;
         for (engine, trades) in &held {
             tracing::warn!(
                 engine.name = %engine,
                 engine.trades = trades,
-                "Another engine holds reserved trades. This process cannot advance them; run a service with that engine."
+                "Another engine holds reserved trades. This process cannot advance them; configure it as PENSTOCK_ENGINE_FORMER, or run a service with it."
             );
         }
-        if config.engine == UpstreamChoice::None {
+        if config.engine.choice == UpstreamChoice::None {
             return Ok(());
         }
         if !held.is_empty() && !config.engine_drain {
@@ -63,7 +64,7 @@ impl Runtime {
 pub(crate) async fn count_returnable(
     store: Arc<dyn StatsReads>,
     mode: Mode,
-    (engine, asks): (UpstreamName, bool),
+    (engines, asks): (Vec<UpstreamName>, bool),
     stop: CancellationToken,
 ) {
     let mut is_logged = false;
@@ -71,7 +72,7 @@ pub(crate) async fn count_returnable(
         let counted = tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            counted = store.trades_returnable_elsewhere(mode, &engine, RETURNABLE_SLICE) => counted,
+            counted = store.trades_returnable_elsewhere(mode, &engines, RETURNABLE_SLICE) => counted,
         };
         let pause = match counted {
             Ok(found) => {
@@ -137,7 +138,7 @@ fn engine_changed(name: &UpstreamName, held: &[(UpstreamName, u64)]) -> ConfigEr
         })
         .collect();
     let expected = format!(
-        "expected the engine that holds reserved trades, {}; this is {name}. Start with that engine until its trades have ended, \
+        "expected the engine that holds reserved trades, {}; this is {name}. Configure that engine as PENSTOCK_ENGINE_FORMER, which is still asked about its trades, \
          or set PENSTOCK_ENGINE_DRAIN=true: then they stay reserved until a service with that engine polls them. If it is the \
          same engine at another address, set PENSTOCK_ENGINE_NAME to the name that its trades record",
         held.join(", ")

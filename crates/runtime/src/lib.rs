@@ -21,6 +21,7 @@ pub mod telemetry;
 
 mod catalogue;
 mod durability;
+mod elsewhere;
 mod engine_check;
 mod gauges;
 mod shared;

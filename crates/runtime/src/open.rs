@@ -17,8 +17,9 @@ use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::compare_customers::CompareCustomers;
 use gate_core::usecases::context::GateContext;
+use gate_core::usecases::watch_rails::WatchRails;
 use instruments::Program;
-use kernel::{Clock, Entropy, Mode, NoWritesReason, StoreError, StoreResult};
+use kernel::{Clock, Entropy, Mode, NoWritesReason, StoreError, StoreResult, Upstreams};
 use partner_core::events::Service;
 use partner_core::ports::{
     Directory, InFlight, MasterKeyState, RateSource, Readiness, StoredMasterKey, Throttle,
@@ -31,7 +32,7 @@ use pools_core::ports::{Engine, NewQuote};
 use pools_core::profile::PoolsProfile;
 use pools_core::quote::Quote;
 use pools_core::usecases::catch_up::CatchUpVelocity;
-use providers::{MeasuredEngine, MeasuredRates};
+use providers::MeasuredRates;
 use tokio_util::sync::CancellationToken;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
@@ -40,9 +41,10 @@ use crate::catalogue;
 use crate::config::{Config, ConfigError, Database, UpstreamChoice};
 use crate::customer_forms::compare_customers;
 use crate::durability;
+use crate::elsewhere::{Kept, count_elsewhere};
 use crate::engine_check::count_returnable;
 use crate::master_key;
-use crate::polls::{settle_rails, settle_verifications, sweep_sessions};
+use crate::polls::{settle_rails, settle_verifications, sweep_sessions, watch_rails};
 use crate::preflight::{CachedPreflight, start_quote_queues, start_transact_queues};
 use crate::process::Ports;
 use crate::shared;
@@ -319,11 +321,14 @@ pub struct Runtime {
     pub in_flight: Arc<dyn InFlight>,
     pub rates: Arc<dyn RateSource>,
     pub catalogue: Arc<Catalogue>,
+    /// The engine of new trades.
     pub engine: Arc<dyn Engine>,
-    /// The rail that moves fiat, if there is one.
-    pub rail: Option<Arc<dyn Rail>>,
-    /// The verifier of sessions' users, if there is one.
-    pub verifier: Option<Arc<dyn Verifier>>,
+    /// The engines that are asked about trades.
+    pub engines: Upstreams<dyn Engine>,
+    /// The rails that move fiat.
+    pub rails: Upstreams<dyn Rail>,
+    /// The verifiers of sessions' users.
+    pub verifiers: Upstreams<dyn Verifier>,
     pub transact_queues: Arc<PartnerQueues<TransactCommand, Decision>>,
     pub quote_queues: Arc<PartnerQueues<NewQuote, Quote>>,
     /// The read of a transact before it asks the engine.
@@ -347,9 +352,9 @@ impl Runtime {
             });
         }
         let (rates, followed) = upstreams::rates(&config, &ports.clock)?;
-        let engine = Arc::new(MeasuredEngine::new(upstreams::engine(&config)?));
-        let rail = upstreams::rail(&config)?;
-        let verifier = upstreams::verifier(&config, &ports.clock)?;
+        let (engine, engines) = upstreams::engines(&config)?;
+        let rails = upstreams::rails(&config)?;
+        let verifiers = upstreams::verifiers(&config, &ports.clock)?;
         let catalogue = catalogue::read(config.catalogue.as_deref());
         let catalogue = Arc::new(catalogue.map_err(OpenError::Config)?);
         store::migrate_to_serve(&config).await?;
@@ -390,8 +395,9 @@ impl Runtime {
             rates: Arc::new(MeasuredRates::new(rates)),
             catalogue,
             engine,
-            rail,
-            verifier,
+            engines,
+            rails,
+            verifiers,
             preflight,
             quote_queues: Arc::new(quote_queues),
             transact_queues: Arc::new(transact_queues),
@@ -463,10 +469,10 @@ impl Runtime {
     /// Starts counting the settled trades of other engines that can still be returned, until shutdown.
     pub fn count_returnable_trades(&self) {
         let (store, mode) = (self.base.store.clone(), self.base.config.mode);
-        let asks = self.base.config.engine != UpstreamChoice::None;
-        let engine = (self.engine.name(), asks);
+        let asks = self.base.config.engine.choice != UpstreamChoice::None;
+        let engines = (self.engines.names(), asks);
         self.tasks.start("returnable_trades", move |stop| {
-            count_returnable(store.clone(), mode, engine.clone(), stop)
+            count_returnable(store.clone(), mode, engines.clone(), stop)
         });
     }
 
@@ -492,27 +498,54 @@ impl Runtime {
         }
     }
 
-    /// Starts asking the rail about its open records, until shutdown. Does nothing without a rail.
-    pub fn settle_rails(&self, context: GateContext) {
-        let Some(rail) = self.rail.clone() else {
-            return;
-        };
-        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
-        let settling = AdvanceRails { context, rail };
-        self.tasks.start("rails", move |stop| {
-            settle_rails(settling.clone(), mode, store.clone(), stop)
+    /// Starts asking each rail about its records, and counting those of other rails, until shutdown.
+    pub fn settle_rails(&self, context: &GateContext) {
+        let mode = self.base.config.mode;
+        for rail in self.rails.iter() {
+            let store = self.base.store.clone();
+            let settling = AdvanceRails {
+                context: context.clone(),
+                rail: Arc::clone(rail),
+            };
+            self.tasks.start("rails", move |stop| {
+                settle_rails(settling.clone(), mode, store.clone(), stop)
+            });
+            let store = self.base.store.clone();
+            let watching = WatchRails {
+                context: context.clone(),
+                rail: Arc::clone(rail),
+            };
+            self.tasks.start("watched_rails", move |stop| {
+                watch_rails(watching.clone(), mode, store.clone(), stop)
+            });
+        }
+        let (store, names) = (self.base.store.clone(), self.rails.names());
+        self.tasks.start("rails_elsewhere", move |stop| {
+            count_elsewhere(store.clone(), mode, Kept::Rails(names.clone()), stop)
         });
     }
 
-    /// Starts asking the verifier about pending verifications, until shutdown. Does nothing without a verifier.
-    pub fn settle_verifications(&self, context: GateContext) {
-        let Some(verifier) = self.verifier.clone() else {
-            return;
-        };
-        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
-        let settling = AdvanceVerifications { context, verifier };
-        self.tasks.start("verifications", move |stop| {
-            settle_verifications(settling.clone(), mode, store.clone(), stop)
+    /// Starts asking each verifier about its verifications, and counting those of other verifiers, until shutdown.
+    pub fn settle_verifications(&self, context: &GateContext) {
+        let mode = self.base.config.mode;
+        for verifier in self.verifiers.iter() {
+            let store = self.base.store.clone();
+            let settling = AdvanceVerifications {
+                context: context.clone(),
+                verifier: Arc::clone(verifier),
+            };
+            self.tasks.start("verifications", move |stop| {
+                settle_verifications(settling.clone(), mode, store.clone(), stop)
+            });
+        }
+        let (store, names) = (self.base.store.clone(), self.verifiers.names());
+        self.tasks.start("verifications_elsewhere", move |stop| {
+            count_elsewhere(
+                store.clone(),
+                mode,
+                Kept::Verifications(names.clone()),
+                stop,
+            )
         });
     }
 

@@ -18,6 +18,7 @@ use gate_core::events::EventError;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::context::GateContext;
+use gate_core::usecases::watch_rails::WatchRails;
 use instruments::faults;
 use kernel::{Mode, Readable, StoreError, StoreResult, causes};
 use partner_core::Tenant;
@@ -38,6 +39,15 @@ const POLL_LIMITS: Limits = Limits {
     read: 128,
     read_of_partner: 32,
 };
+/// Interval between two reads of what is watched. A notification makes a record due at once.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The limits of a watch.
+const WATCH_LIMITS: Limits = Limits {
+    calls: 8,
+    calls_of_partner: 4,
+    read: 128,
+    read_of_partner: 32,
+};
 /// The limits of the sweep. A partner's sessions expire one after another, because each locks the partner.
 const SWEEP_LIMITS: Limits = Limits {
     calls: 4,
@@ -48,7 +58,7 @@ const SWEEP_LIMITS: Limits = Limits {
 /// Pause before a read that continues the previous one, because requests have priority.
 const PAUSE: Duration = Duration::from_millis(10);
 /// What a task logs if a read or a call fails.
-const RAIL_FAILED: &str = "Failed to ask the rail about an open record; it is asked again";
+const RAIL_FAILED: &str = "Failed to ask the rail about a record; it is asked again";
 const VERIFIER_FAILED: &str =
     "Failed to ask the verifier about a pending verification; it is asked again";
 const SESSION_FAILED: &str = "Failed to expire sessions";
@@ -71,6 +81,25 @@ pub async fn settle_rails(
         async move { settling.advance(&who, id).await }
     };
     let task = Task::new(RAIL_FAILED, POLL_INTERVAL, POLL_LIMITS, readiness);
+    task.run(due, advance, &stop).await;
+}
+
+/// Asks the rail about records that have ended, until `stop`.
+pub async fn watch_rails(
+    watching: WatchRails,
+    mode: Mode,
+    readiness: Arc<dyn Readiness>,
+    stop: CancellationToken,
+) {
+    let due = |share: DueShare| {
+        let watching = watching.clone();
+        async move { watching.due(mode, &share).await }
+    };
+    let advance = |who: Tenant, id| {
+        let watching = watching.clone();
+        async move { watching.watch(&who, id).await }
+    };
+    let task = Task::new(RAIL_FAILED, WATCH_INTERVAL, WATCH_LIMITS, readiness);
     task.run(due, advance, &stop).await;
 }
 

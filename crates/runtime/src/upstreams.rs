@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use gate_core::catalogue::Catalogue;
 use gate_core::ports::{Rail, Verifier};
-use kernel::Clock;
+use kernel::{Clock, Upstreams};
 use partner_core::ports::RateSource;
 use pools_core::ports::Engine;
 use providers::{
-    HttpEngine, HttpRail, HttpRates, HttpVerifier, MeasuredRail, MeasuredVerifier, NoEngine,
-    NoRates, RatesError, RatesUnopened, SandboxEngine, SandboxRail, SandboxRates, SandboxVerifier,
-    StaticRates, http_engine, http_rail, http_verifier,
+    HttpEngine, HttpRail, HttpRates, HttpVerifier, MeasuredEngine, MeasuredRail, MeasuredVerifier,
+    NoEngine, NoRates, RatesError, RatesUnopened, SandboxEngine, SandboxRail, SandboxRates,
+    SandboxVerifier, StaticRates, http_engine, http_rail, http_verifier,
 };
 
 use crate::catalogue;
-use crate::config::{Config, ConfigError, RatesChoice, UpstreamChoice};
+use crate::config::{Config, ConfigError, RatesChoice, UpstreamChoice, UpstreamConfig};
 use crate::open::OpenError;
 use crate::process::SystemClock;
 
@@ -55,9 +55,9 @@ pub fn check_files(config: &Config) -> Result<Catalogue, Vec<ConfigError>> {
     let mut faults = Vec::new();
     let opened = [
         rates(config, &clock).map(|_| ()),
-        engine(config).map(|_| ()),
-        rail(config).map(|_| ()),
-        verifier(config, &clock).map(|_| ()),
+        engines(config).map(|_| ()),
+        rails(config).map(|_| ()),
+        verifiers(config, &clock).map(|_| ()),
     ];
     for opened in opened {
         match opened {
@@ -86,49 +86,87 @@ fn refusal_of(setting: &str, error: &dyn fmt::Display) -> ConfigError {
     ConfigError::new(setting, error.to_string())
 }
 
-pub(crate) fn engine(config: &Config) -> Result<Arc<dyn Engine>, OpenError> {
-    match &config.engine {
-        UpstreamChoice::None => Ok(Arc::new(NoEngine)),
-        UpstreamChoice::Sandbox => Ok(Arc::new(SandboxEngine)),
-        UpstreamChoice::Http(url) => {
-            let secret = config.engine_secret.as_ref();
-            let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
-            let engine = engine.map_err(|error| refusal_of("PENSTOCK_ENGINE", &error))?;
-            Ok(match &config.engine_name {
-                Some(name) => Arc::new(engine.named(name.clone())),
-                None => Arc::new(engine),
-            })
-        }
-    }
-}
-
-/// The rail with metrics; `None` if none is configured.
-pub(crate) fn rail(config: &Config) -> Result<Option<Arc<dyn Rail>>, OpenError> {
-    let rail: Arc<dyn Rail> = match &config.rail {
-        UpstreamChoice::None => return Ok(None),
-        UpstreamChoice::Sandbox => Arc::new(SandboxRail),
-        UpstreamChoice::Http(url) => {
-            let secret = config.rail_secret.as_ref();
-            let rail = HttpRail::new(url.clone(), secret, http_rail::TIMEOUT);
-            Arc::new(rail.map_err(|error| refusal_of("PENSTOCK_RAIL", &error))?)
-        }
+/// The engine of new trades, which is `NoEngine` without one, and all engines, with metrics.
+pub(crate) fn engines(
+    config: &Config,
+) -> Result<(Arc<dyn Engine>, Upstreams<dyn Engine>), OpenError> {
+    let open =
+        |configured: &UpstreamConfig, setting| -> Result<Option<Arc<dyn Engine>>, OpenError> {
+            Ok(Some(match &configured.choice {
+                UpstreamChoice::None => return Ok(None),
+                UpstreamChoice::Sandbox => measured(SandboxEngine),
+                UpstreamChoice::Http(url) => {
+                    let secret = configured.secret.as_ref();
+                    let engine = HttpEngine::new(url.clone(), secret, http_engine::TIMEOUT);
+                    let engine = engine.map_err(|error| refusal_of(setting, &error))?;
+                    match &configured.name {
+                        Some(name) => measured(engine.named(name.clone())),
+                        None => measured(engine),
+                    }
+                }
+            }))
+        };
+    let present = open(&config.engine, "PENSTOCK_ENGINE")?;
+    let present = present.unwrap_or_else(|| measured(NoEngine));
+    let engines = Upstreams {
+        present: Some(Arc::clone(&present)),
+        former: open(&config.engine_former, "PENSTOCK_ENGINE_FORMER")?,
     };
-    Ok(Some(Arc::new(MeasuredRail::new(rail))))
+    Ok((present, engines))
 }
 
-/// The verifier with metrics; `None` if none is configured.
-pub(crate) fn verifier(
+fn measured(engine: impl Engine + 'static) -> Arc<dyn Engine> {
+    Arc::new(MeasuredEngine::new(Arc::new(engine)))
+}
+
+/// The rails with metrics.
+pub(crate) fn rails(config: &Config) -> Result<Upstreams<dyn Rail>, OpenError> {
+    let open = |configured: &UpstreamConfig, setting| -> Result<Option<Arc<dyn Rail>>, OpenError> {
+        let rail: Arc<dyn Rail> = match &configured.choice {
+            UpstreamChoice::None => return Ok(None),
+            UpstreamChoice::Sandbox => Arc::new(SandboxRail),
+            UpstreamChoice::Http(url) => {
+                let secret = configured.secret.as_ref();
+                let rail = HttpRail::new(url.clone(), secret, http_rail::TIMEOUT);
+                let rail = rail.map_err(|error| refusal_of(setting, &error))?;
+                match &configured.name {
+                    Some(name) => Arc::new(rail.named(name.clone())),
+                    None => Arc::new(rail),
+                }
+            }
+        };
+        Ok(Some(Arc::new(MeasuredRail::new(rail))))
+    };
+    Ok(Upstreams {
+        present: open(&config.rail, "PENSTOCK_RAIL")?,
+        former: open(&config.rail_former, "PENSTOCK_RAIL_FORMER")?,
+    })
+}
+
+/// The verifiers with metrics.
+pub(crate) fn verifiers(
     config: &Config,
     clock: &Arc<dyn Clock>,
-) -> Result<Option<Arc<dyn Verifier>>, OpenError> {
-    let verifier: Arc<dyn Verifier> = match &config.verifier {
-        UpstreamChoice::None => return Ok(None),
-        UpstreamChoice::Sandbox => Arc::new(SandboxVerifier::new(Arc::clone(clock))),
-        UpstreamChoice::Http(url) => {
-            let secret = config.verifier_secret.as_ref();
-            let verifier = HttpVerifier::new(url.clone(), secret, http_verifier::TIMEOUT);
-            Arc::new(verifier.map_err(|error| refusal_of("PENSTOCK_VERIFIER", &error))?)
-        }
-    };
-    Ok(Some(Arc::new(MeasuredVerifier::new(verifier))))
+) -> Result<Upstreams<dyn Verifier>, OpenError> {
+    let open =
+        |configured: &UpstreamConfig, setting| -> Result<Option<Arc<dyn Verifier>>, OpenError> {
+            let verifier: Arc<dyn Verifier> = match &configured.choice {
+                UpstreamChoice::None => return Ok(None),
+                UpstreamChoice::Sandbox => Arc::new(SandboxVerifier::new(Arc::clone(clock))),
+                UpstreamChoice::Http(url) => {
+                    let secret = configured.secret.as_ref();
+                    let verifier = HttpVerifier::new(url.clone(), secret, http_verifier::TIMEOUT);
+                    let verifier = verifier.map_err(|error| refusal_of(setting, &error))?;
+                    match &configured.name {
+                        Some(name) => Arc::new(verifier.named(name.clone())),
+                        None => Arc::new(verifier),
+                    }
+                }
+            };
+            Ok(Some(Arc::new(MeasuredVerifier::new(verifier))))
+        };
+    Ok(Upstreams {
+        present: open(&config.verifier, "PENSTOCK_VERIFIER")?,
+        former: open(&config.verifier_former, "PENSTOCK_VERIFIER_FORMER")?,
+    })
 }

@@ -4,6 +4,7 @@ use gate_core::due::DueShare;
 use kernel::{Mode, Readable, StoreResult, Timestamp, UpstreamName};
 use partner_core::{PartnerId, Tenant};
 
+use crate::stats::two;
 use crate::{Reader, Row, Statement, values};
 
 /// The text of a statement that reads the rows that are due at $2: of each partner after $3 at most $4, those that have been due for
@@ -103,8 +104,8 @@ pub(crate) async fn elsewhere(
     mode: Mode,
     names: &[UpstreamName],
 ) -> StoreResult<Vec<(UpstreamName, u64)>> {
-    let name = |place: usize| names.get(place).map_or("", UpstreamName::as_str);
-    let values = values![mode, name(0), name(1)];
+    let [first, second] = two(names);
+    let values = values![mode, first, second];
     let rows = reader.connection().fetch_all(statement, values).await?;
     let held = |row: &Box<dyn Row>| {
         Ok((

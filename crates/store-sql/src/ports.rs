@@ -246,18 +246,18 @@ macro_rules! implement_ports {
                 async fn trades_held_elsewhere(
                     &self,
                     mode: Mode,
-                    engine: &UpstreamName,
+                    engines: &[UpstreamName],
                 ) -> StoreResult<Vec<(UpstreamName, u64)>> {
-                    stats::held_elsewhere(&mut self.reader().await?, mode, engine).await
+                    stats::held_elsewhere(&mut self.reader().await?, mode, engines).await
                 }
 
                 async fn trades_returnable_elsewhere(
                     &self,
                     mode: Mode,
-                    engine: &UpstreamName,
+                    engines: &[UpstreamName],
                     slice: u32,
                 ) -> StoreResult<Vec<(Option<UpstreamName>, u64)>> {
-                    stats::returnable_elsewhere(self, mode, engine, slice).await
+                    stats::returnable_elsewhere(self, mode, engines, slice).await
                 }
 
                 async fn trades_claim(

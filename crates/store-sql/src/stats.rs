@@ -13,9 +13,10 @@ use crate::{Connection, ReadStore, Reader, Sql, Statement, StoreTx, values};
 pub async fn held_elsewhere(
     reader: &mut dyn Reader,
     mode: Mode,
-    engine: &UpstreamName,
+    engines: &[UpstreamName],
 ) -> StoreResult<Vec<(UpstreamName, u64)>> {
-    let values = values![mode, engine.as_str()];
+    let [first, second] = two(engines);
+    let values = values![mode, first, second];
     let rows = reader.connection().fetch_all(&ELSEWHERE, values).await?;
     rows.iter().map(|row| held(&**row)).collect()
 }
@@ -30,7 +31,7 @@ pub static ELSEWHERE: Statement = Statement::per_engine(
      CROSS JOIN trades AS t ON t.mode = p.mode AND t.partner_id = p.partner_id AND ",
             open!("t"),
             "
-     WHERE p.mode = $1 AND t.engine <> $2
+     WHERE p.mode = $1 AND t.engine NOT IN ($2, $3)
      GROUP BY t.engine ORDER BY t.engine"
         ),
         postgres: concat!(
@@ -40,7 +41,7 @@ pub static ELSEWHERE: Statement = Statement::per_engine(
          SELECT t.engine, count(*) AS trades FROM trades AS t
          WHERE t.mode = b.mode AND t.partner_id = b.partner_id AND ",
             open!("t"),
-            " AND t.engine <> $2
+            " AND t.engine NOT IN ($2, $3)
          GROUP BY t.engine
      ) AS open
      WHERE b.mode = $1
@@ -54,7 +55,7 @@ pub static ELSEWHERE: Statement = Statement::per_engine(
 pub async fn returnable_elsewhere(
     store: &impl ReadStore,
     mode: Mode,
-    engine: &UpstreamName,
+    engines: &[UpstreamName],
     slice: u32,
 ) -> StoreResult<Vec<(Option<UpstreamName>, u64)>> {
     let since = store.now().await?.minus(RETURN_WINDOW);
@@ -67,15 +68,20 @@ pub async fn returnable_elsewhere(
             let mut reader = store.reader().await?;
             let connection = reader.connection();
             let Some(end) = slice_end(connection, &who, after, slice).await? else {
-                count(connection, &who, engine, (after, None), &mut found).await?;
+                count(connection, &who, engines, (after, None), &mut found).await?;
                 break;
             };
-            count(connection, &who, engine, (after, Some(end)), &mut found).await?;
+            count(connection, &who, engines, (after, Some(end)), &mut found).await?;
             after = end;
         }
         last = Some(who.partner);
     }
     Ok(found.into_iter().collect())
+}
+
+/// The names of at most two upstreams, for the parameters of a statement. No upstream has the empty name.
+pub(crate) fn two(names: &[UpstreamName]) -> [&str; 2] {
+    [0, 1].map(|place| names.get(place).map_or("", UpstreamName::as_str))
 }
 
 async fn partner_after(
@@ -110,12 +116,13 @@ async fn slice_end(
 async fn count(
     connection: &mut dyn Connection,
     who: &Tenant,
-    engine: &UpstreamName,
+    engines: &[UpstreamName],
     (after, end): (Timestamp, Option<Timestamp>),
     found: &mut BTreeMap<Option<UpstreamName>, u64>,
 ) -> StoreResult<()> {
     let end = end.map_or(i64::MAX, Timestamp::millis);
-    let values = values![who.mode, &who.partner, after, end, engine.as_str()];
+    let [first, second] = two(engines);
+    let values = values![who.mode, &who.partner, after, end, first, second];
     for row in connection.fetch_all(&SETTLED_ELSEWHERE, values).await? {
         let engine = row.opt_parsed("engine", UpstreamName::parse)?;
         let total = found.entry(engine).or_default();
@@ -157,7 +164,7 @@ pub static SETTLED_ELSEWHERE: Statement = Statement::per_engine(
     "trades",
     settled!(
         "engine, count(*) AS trades",
-        " AND settled_at <= $4 AND (engine <> $5 OR engine IS NULL) GROUP BY engine"
+        " AND settled_at <= $4 AND (engine NOT IN ($5, $6) OR engine IS NULL) GROUP BY engine"
     ),
 );
 

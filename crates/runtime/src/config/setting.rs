@@ -129,6 +129,18 @@ const fn upstream(help: &'static str) -> Setting<UpstreamChoice> {
     Setting::new(default, value::upstream, form, help)
 }
 
+/// An upstream that new obligations no longer go to.
+const fn former_upstream(help: &'static str) -> Setting<UpstreamChoice> {
+    let form = "none, sandbox or http:<url>";
+    Setting::new(Default::Is("none"), value::upstream, form, help)
+}
+
+const fn upstream_name(help: &'static str) -> Setting<UpstreamName> {
+    let form = "1 to 2048 visible ASCII characters";
+    let parse = |text: &str| UpstreamName::parse(text).ok_or(InvalidSetting::Form);
+    Setting::new(Default::Unset, parse, form, help)
+}
+
 const fn upstream_secret(help: &'static str) -> Setting<UpstreamSecret> {
     let form = "16 to 256 visible ASCII characters";
     let parse = |text: &str| UpstreamSecret::parse(text).ok_or(InvalidSetting::Form);
@@ -346,11 +358,15 @@ settings! {
     ENGINE_SECRET: UpstreamSecret = upstream_secret(
         "the secret sent with every call to an engine over HTTP",
     );
-    ENGINE_NAME: UpstreamName = Setting::new(
-        Default::Unset,
-        |text| UpstreamName::parse(text).ok_or(InvalidSetting::Form),
-        "1 to 2048 visible ASCII characters",
+    ENGINE_NAME: UpstreamName = upstream_name(
         "the name that trades record for an engine over HTTP; by default its URL",
+    );
+    ENGINE_FORMER: UpstreamChoice = former_upstream("the former engine, which is still asked about its own trades");
+    ENGINE_FORMER_SECRET: UpstreamSecret = upstream_secret(
+        "the secret sent with every call to a former engine over HTTP",
+    );
+    ENGINE_FORMER_NAME: UpstreamName = upstream_name(
+        "the name of a former engine over HTTP; by default its URL",
     );
     ENGINE_DRAIN: bool = Setting::new(
         Default::Is("false"),
@@ -362,9 +378,29 @@ settings! {
     RAIL_SECRET: UpstreamSecret = upstream_secret(
         "the secret sent with every call to a rail over HTTP",
     );
+    RAIL_NAME: UpstreamName = upstream_name(
+        "the name that payments record for a rail over HTTP; by default host and path of its URL",
+    );
+    RAIL_FORMER: UpstreamChoice = former_upstream("the former rail, which is still asked about its own payments");
+    RAIL_FORMER_SECRET: UpstreamSecret = upstream_secret(
+        "the secret sent with every call to a former rail over HTTP",
+    );
+    RAIL_FORMER_NAME: UpstreamName = upstream_name(
+        "the name of a former rail over HTTP; by default host and path of its URL",
+    );
     VERIFIER: UpstreamChoice = upstream("the verifier of sessions' users");
     VERIFIER_SECRET: UpstreamSecret = upstream_secret(
         "the secret sent with every call to a verifier over HTTP",
+    );
+    VERIFIER_NAME: UpstreamName = upstream_name(
+        "the name that verifications record for a verifier over HTTP; by default host and path of its URL",
+    );
+    VERIFIER_FORMER: UpstreamChoice = former_upstream("the former verifier, which is still asked about its own verifications");
+    VERIFIER_FORMER_SECRET: UpstreamSecret = upstream_secret(
+        "the secret sent with every call to a former verifier over HTTP",
+    );
+    VERIFIER_FORMER_NAME: UpstreamName = upstream_name(
+        "the name of a former verifier over HTTP; by default host and path of its URL",
     );
     CATALOGUE: PathBuf = Setting::new(
         Default::Unset,
