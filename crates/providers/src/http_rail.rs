@@ -4,8 +4,8 @@
 //! the id of another record all count as no response. No decision is based on a missing response: the next poll asks again under
 //! the same record id.
 //!
-//! Polls have limits of their own, so that no other call delays them. At most half of the other calls are of one partner, so that a
-//! partner whose calls hang delays no other partner.
+//! Polls have limits of their own, so that no other call delays them. The permits for the other calls are divided evenly among
+//! partners, so that partners whose calls hang delay no other partner.
 
 mod contract;
 mod notification;
@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use gate_core::ports::{CancelReport, Rail, RailOrder};
 use gate_core::rail::{Instructions, RailId, RailReport};
 use hyper::StatusCode;
+use partner_core::PartnerId;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::{Caller, HttpResponse};
@@ -77,7 +78,8 @@ impl HttpRail {
 
     /// Begins a payment. An acceptance is no sign that the rail responds again: only the report that follows is.
     async fn begin(&self, order: &RailOrder) -> Option<()> {
-        let begun = self.order::<wire::BeginAnswer>(Caller::Poll, &contract::BEGIN, order);
+        let caller = Caller::Poll(&order.partner);
+        let begun = self.order::<wire::BeginAnswer>(caller, &contract::BEGIN, order);
         match begun.await {
             Ok(_) => Some(()),
             Err(error) => self.told(&contract::BEGIN, order.id, Err(error)),
@@ -85,18 +87,19 @@ impl HttpRail {
     }
 
     /// Reports a payment. An unknown one says nothing about whether the rail responds.
-    async fn report(&self, id: RailId) -> Option<Known> {
-        match self.known(id).await {
+    async fn report(&self, order: &RailOrder) -> Option<Known> {
+        match self.known(order).await {
             Ok(Known::Unknown) => Some(Known::Unknown),
-            known => self.told(&contract::REPORT, id, known),
+            known => self.told(&contract::REPORT, order.id, known),
         }
     }
 
-    async fn known(&self, id: RailId) -> Result<Known, Silence> {
+    async fn known(&self, order: &RailOrder) -> Result<Known, Silence> {
+        let (caller, id) = (Caller::Poll(&order.partner), order.id);
         let path = id.to_string();
         let sent = self
             .upstream
-            .send(Caller::Poll, &contract::REPORT, &path, NO_BODY);
+            .send(caller, &contract::REPORT, &path, NO_BODY);
         let response = sent.await?;
         if response.status == StatusCode::NOT_FOUND {
             return Ok(Known::Unknown);
@@ -137,12 +140,12 @@ impl Rail for HttpRail {
 
     async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
         if attempt > 1
-            && let Known::Reported(report) = self.report(order.id).await?
+            && let Known::Reported(report) = self.report(order).await?
         {
             return Some(report);
         }
         self.begin(order).await?;
-        match self.report(order.id).await? {
+        match self.report(order).await? {
             Known::Reported(report) => Some(report),
             Known::Unknown => {
                 let forgotten = Err(Silence::Contradiction(FORGOTTEN));
@@ -156,6 +159,10 @@ impl Rail for HttpRail {
         let asked = self.order::<wire::CancelAnswer>(caller, &contract::CANCEL, order);
         let answer = self.told(&contract::CANCEL, order.id, asked.await)?;
         Some(answer.into())
+    }
+
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.upstream.client.polls_hang(partner)
     }
 }
 

@@ -15,8 +15,8 @@ use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, trace, upstream};
 use kernel::rates::SourceRate;
 use kernel::{Amount, Asset};
-use partner_core::Tenant;
 use partner_core::ports::{RateSource, Ticket};
+use partner_core::{PartnerId, Tenant};
 use pools_core::engine::EngineName;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
@@ -109,8 +109,8 @@ impl Engine for MeasuredEngine {
         measured(call, upstream::engine, release, |_| "done").await
     }
 
-    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
-        let report = around("engine.report", self.0.report(request));
+    async fn report(&self, who: &Tenant, request: &TradeReportRequest) -> Option<EngineReport> {
+        let report = around("engine.report", self.0.report(who, request));
         let call = ("engine", "report");
         measured(call, upstream::engine, report, EngineReport::kind).await
     }
@@ -166,6 +166,10 @@ impl Rail for MeasuredRail {
         })
         .await
     }
+
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.0.polls_hang(partner)
+    }
 }
 
 /// Makes one call of the verifier, and records its response and duration.
@@ -203,6 +207,10 @@ impl Verifier for MeasuredVerifier {
         verified("report", self.0.report(order), |report| report).await
     }
 
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.0.polls_hang(partner)
+    }
+
     fn contradicted(&self, contradiction: &verification::Contradiction) {
         violated(Violation::Contradiction);
         self.0.contradicted(contradiction);
@@ -221,7 +229,6 @@ impl RateSource for MeasuredRates {
 #[cfg(test)]
 mod tests {
     use kernel::Mode;
-    use partner_core::PartnerId;
 
     use super::*;
     use crate::sandbox_rail::tests::pay_in;

@@ -17,7 +17,7 @@ use crate::verification::{Contradiction, VerificationId, VerificationReport};
 /// The data of a record that a rail receives, and the partner of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailOrder {
-    /// Limits the concurrent calls of each partner. It is not sent.
+    /// Divides the concurrent calls among partners. It is not sent.
     pub partner: PartnerId,
     /// The id of the record. A rail executes each id at most once.
     pub id: RailId,
@@ -70,6 +70,12 @@ pub trait Rail: Send + Sync {
         None
     }
 
+    /// Whether the last polls of this partner all timed out. Few of its records are then polled at the same time, so that those of
+    /// other partners do not wait.
+    fn polls_hang(&self, _: &PartnerId) -> bool {
+        false
+    }
+
     /// Cancels a payment that its user has given up; `None` if the rail does not respond. The rail remembers the
     /// cancellation, also of a payment that has not begun.
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport>;
@@ -78,7 +84,7 @@ pub trait Rail: Send + Sync {
 /// The data of a verification that a provider receives, and the partner of the session. It contains no personal data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationOrder {
-    /// Limits the concurrent calls of each partner. It is not sent.
+    /// Divides the concurrent calls among partners. It is not sent.
     pub partner: PartnerId,
     /// The id of the verification. A provider starts each id at most once.
     pub id: VerificationId,
@@ -120,6 +126,11 @@ pub trait Verifier: Send + Sync {
 
     /// Reports the state of a started verification.
     async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport>;
+
+    /// Whether the last polls of this partner all timed out, as for [`Rail::polls_hang`].
+    fn polls_hang(&self, _: &PartnerId) -> bool {
+        false
+    }
 
     /// Notifies that a report contradicts the end of a verification. Providers ignore it; a wrapper that records
     /// metrics counts it.

@@ -46,6 +46,12 @@ impl AdvanceRails {
         self.context.store.rails_due(mode, share).await
     }
 
+    /// Whether the last polls of a partner all timed out.
+    #[must_use]
+    pub fn polls_hang(&self, who: &Tenant) -> bool {
+        self.rail.polls_hang(&who.partner)
+    }
+
     /// Polls the rail about a due record and applies the report.
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(rail.id = %id))]
     pub async fn advance(&self, who: &Tenant, id: RailId) -> Result<(), GateError> {

@@ -252,7 +252,7 @@ impl PollTrade {
             attempt: claim.attempt,
             known,
         };
-        let report = self.engine.report(&request).await?;
+        let report = self.engine.report(who, &request).await?;
         if lapsed
             && matches!(
                 report,
