@@ -12,7 +12,7 @@ mod report;
 use std::fmt;
 use std::time::Duration;
 
-use kernel::{Entropy, Id, Mode, Timestamp, UpstreamName};
+use kernel::{Entropy, Id, Mode, Timestamp, TraceParent, UpstreamName};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
@@ -363,6 +363,8 @@ pub struct RailRecord {
     pub received: Option<Received>,
     /// What an operator must look at.
     pub open_item: Option<OpenItem>,
+    /// The request that made it, for the traces of the rail's calls.
+    pub trace_parent: Option<TraceParent>,
     /// When the rail is asked about the ended record again; `None` while it is processing, and after 30 days.
     pub watch_at: Option<Timestamp>,
 }

@@ -7,7 +7,7 @@
 
 pub mod form;
 
-use kernel::{Amount, Asset, Id, Mode, Timestamp, UpstreamName};
+use kernel::{Amount, Asset, Id, Mode, Timestamp, TraceParent, UpstreamName};
 
 use crate::amount::SessionAmount;
 use crate::rail::PollLease;
@@ -239,6 +239,8 @@ pub struct Verification {
     pub state: VerificationState,
     /// The poll lease.
     pub asking: PollLease,
+    /// The request that started it, for the traces of the verifier's calls.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// One step of a verification: its next state.
@@ -273,6 +275,7 @@ impl Verification {
             created_at: now,
             state,
             asking: PollLease::first_due(now),
+            trace_parent: None,
         }
     }
 

@@ -4,8 +4,9 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use gate_core::limits::Group;
 use gate_core::object::JsonObject;
-use gate_core::usecases::verify_user::StartedVerification;
+use gate_core::usecases::verify_user::{StartRequest, StartedVerification};
 use http_kit::{ApiError, OptionalJson, RawJson};
+use instruments::trace;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -87,7 +88,12 @@ pub(crate) async fn create_embed_verification(
     let answers =
         answers.map_err(|error| ApiError::invalid_request(format!("`answers`: {error}.")))?;
     let verifying = &app.verifying;
-    let started = verifying.start(who.tenant(), who.session(), answers.as_ref(), country);
+    let asked = StartRequest {
+        answers: answers.as_ref(),
+        country,
+        trace_parent: trace::cause(),
+    };
+    let started = verifying.start(who.tenant(), who.session(), asked);
     let started = started.await.map_err(errors::verify_error)?;
     Ok(Json(record(started)))
 }

@@ -14,6 +14,7 @@ use http_kit::{
     ApiError, ErrorCode, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
     log_id,
 };
+use instruments::trace;
 use kernel::rates::Side;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -300,6 +301,7 @@ pub(crate) async fn create_embed_payment(
         payout: request.payout,
         country,
         until: who.claims().expires_at,
+        trace_parent: trace::cause(),
     };
     let paying = &app.paying;
     let reply = paying

@@ -11,6 +11,7 @@ use http_kit::{
     ApiError, ErrorCode, IdempotencyHeader, IdempotentReply, Json as Body, PathId, ResponseBuilder,
     log_id,
 };
+use instruments::trace;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -306,6 +307,7 @@ impl RedeemRequest {
             kind,
             quote: self.quote_id,
             session: self.session_id,
+            trace_parent: trace::cause(),
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod key;
 pub mod origin;
 pub mod page;
 pub mod partner;
+pub mod permits;
 pub mod ports;
 pub mod races;
 pub mod sealing;

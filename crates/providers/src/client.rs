@@ -7,10 +7,11 @@
 //! have closed it while the request was on its way. The request is then sent once more, over a new connection. The contracts of
 //! the upstreams make every call repeatable.
 //!
-//! At most half of the concurrent calls for requests are of one partner. Polls do not count among these calls.
+//! The concurrent calls for requests are divided evenly among partners, and so are the polls that ask for a permit. A partner whose
+//! last calls all timed out has few of them. Polls do not count among the calls.
 
 mod connection;
-mod shares;
+mod permits;
 
 use std::error::Error;
 use std::io;
@@ -32,12 +33,11 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use kernel::causes;
 use partner_core::PartnerId;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tower_service::Service;
 
 use connection::{ConnectionState, Tracked};
-pub(crate) use shares::PartnerShares;
+use permits::{Attempt, Permit, Permits};
 
 const AGENT: HeaderValue =
     HeaderValue::from_static(concat!("Penstock/", env!("CARGO_PKG_VERSION")));
@@ -51,18 +51,20 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle connections per upstream.
 const MAX_IDLE: usize = 64;
-/// Concurrent calls. Another call waits for one of these to end, within its own deadline.
+/// Concurrent calls for requests. Another call waits for one of these to end, within its own deadline.
 const MAX_CONCURRENT_CALLS: usize = 256;
-/// Calls of one partner among them. Another call of the partner waits in the same way.
-const MAX_CALLS_PER_PARTNER: usize = MAX_CONCURRENT_CALLS / 2;
+/// Concurrent polls of those that ask for a permit. The polls of a background task ask for none, because the task limits them.
+const MAX_CONCURRENT_POLLS: usize = 64;
 
 /// The use case that makes a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Caller<'a> {
-    /// A request of a partner. The call waits for a permit of the client, within the partner's share.
+    /// A request of a partner. The call waits for a permit of the client.
     Partner(&'a PartnerId),
-    /// A poll. It needs no permit, because polls have limits of their own.
-    Poll,
+    /// A poll about an object of a partner. The call waits for no permit.
+    Poll(&'a PartnerId),
+    /// The task that follows the rates, which belong to no partner.
+    Rates,
 }
 
 /// An HTTP client for one upstream.
@@ -71,8 +73,10 @@ pub(crate) struct HttpClient {
     reusing: HyperClient,
     /// Opens a new connection for each request.
     connecting: HyperClient,
-    permits: Semaphore,
-    shares: PartnerShares,
+    /// The permits for calls.
+    calls: Permits,
+    /// The permits for polls.
+    polls: Permits,
     longest: usize,
 }
 
@@ -134,17 +138,30 @@ impl HttpClient {
         Ok(Self {
             reusing: builder.build(connector.clone()),
             connecting: builder.pool_max_idle_per_host(0).build(connector),
-            permits: Semaphore::new(MAX_CONCURRENT_CALLS),
-            shares: PartnerShares::new(MAX_CALLS_PER_PARTNER),
+            calls: Permits::new(MAX_CONCURRENT_CALLS),
+            polls: Permits::new(MAX_CONCURRENT_POLLS),
             longest,
         })
     }
 
-    /// All permits, so that no other call gets one.
+    /// All permits for calls, so that no call gets one. Each is of another partner.
     #[cfg(test)]
-    pub(crate) async fn all_permits(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        let all = u32::try_from(MAX_CONCURRENT_CALLS).ok()?;
-        self.permits.acquire_many(all).await.ok()
+    pub(crate) fn all_permits(&self) -> Vec<Permit> {
+        let names = (0..MAX_CONCURRENT_CALLS).map(|number| format!("p{number}"));
+        let partners = names.filter_map(|name| PartnerId::parse(&name));
+        partners
+            .filter_map(|partner| self.calls.try_acquire(&partner))
+            .collect()
+    }
+
+    /// A permit for a poll of this partner, if the partner gets one now.
+    pub(crate) fn admit_poll(&self, partner: &PartnerId) -> Option<Permit> {
+        self.polls.try_acquire(partner)
+    }
+
+    /// Whether the last polls of this partner all timed out.
+    pub(crate) fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.polls.is_hanging(partner)
     }
 
     /// Sends a request and reads the whole response before the deadline. The caller decides what the call waits for.
@@ -154,37 +171,22 @@ impl HttpClient {
         request: Request<Full<Bytes>>,
         within: Duration,
     ) -> Result<HttpResponse, CallError> {
-        match caller {
-            Caller::Partner(partner) => self.send_for(partner, request, within).await,
-            Caller::Poll => self.send_without_permit(request, within).await,
-        }
-    }
-
-    /// Waits for a place in the partner's share before it waits for a permit, so that the calls of other partners do not wait
-    /// for this one.
-    async fn send_for(
-        &self,
-        partner: &PartnerId,
-        request: Request<Full<Bytes>>,
-        within: Duration,
-    ) -> Result<HttpResponse, CallError> {
         let deadline = Instant::now() + within;
-        let share = timeout_at(deadline, self.shares.take(partner)).await;
-        // Neither semaphore is ever closed.
-        let _share = share.map_err(|_| CallError::Unsent(within))?;
-        let permit = timeout_at(deadline, self.permits.acquire()).await;
-        let _permit = permit.map_err(|_| CallError::Unsent(within))?;
-        let answered = timeout_at(deadline, self.exchange(request)).await;
-        answered.unwrap_or(Err(CallError::Late(within)))
-    }
-
-    async fn send_without_permit(
-        &self,
-        request: Request<Full<Bytes>>,
-        within: Duration,
-    ) -> Result<HttpResponse, CallError> {
-        let answered = tokio::time::timeout(within, self.exchange(request)).await;
-        answered.unwrap_or(Err(CallError::Late(within)))
+        let exchange = async {
+            let answered = timeout_at(deadline, self.exchange(request)).await;
+            answered.unwrap_or(Err(CallError::Late(within)))
+        };
+        match caller {
+            Caller::Partner(partner) => {
+                let permit = timeout_at(deadline, self.calls.acquire(partner)).await;
+                let _permit = permit.map_err(|_| CallError::Unsent(within))?;
+                recorded(Attempt::begin(&self.calls, partner, within), exchange).await
+            }
+            Caller::Poll(partner) => {
+                recorded(Attempt::begin(&self.polls, partner, within), exchange).await
+            }
+            Caller::Rates => exchange.await,
+        }
     }
 
     async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<HttpResponse, CallError> {
@@ -222,6 +224,20 @@ impl HttpClient {
             result => result,
         }
     }
+}
+
+/// Makes a call, and records whether it got a response. A response that is cut off or too long is one.
+async fn recorded(
+    attempt: Attempt<'_>,
+    exchange: impl Future<Output = Result<HttpResponse, CallError>>,
+) -> Result<HttpResponse, CallError> {
+    let result = exchange.await;
+    match &result {
+        Ok(_) | Err(CallError::Broken(_) | CallError::TooLong(_)) => attempt.answered(),
+        // The attempt counts as timed out if it lasted for long.
+        Err(CallError::Unsent(_) | CallError::Late(_) | CallError::Failed(_)) => drop(attempt),
+    }
+    result
 }
 
 /// Whether a reused connection ended before the first byte of the response to a call that began at this instant.

@@ -3,11 +3,10 @@
 //! A late response, a broken connection, a status other than 200 and a malformed body all count as no response. No decision is
 //! based on a missing response: the next poll asks again under the same trade id.
 //!
-//! The calls of polls have permits of their own, so that slow reports delay no other call. At most half of the other calls
-//! are of one partner, so that a partner whose orders hang delays no other partner.
+//! The calls of polls have permits of their own, so that slow reports delay no other call. The permits are divided evenly among
+//! partners, so that partners whose orders or reports hang delay no other partner.
 
 mod contract;
-mod polls;
 mod wire;
 
 use std::io;
@@ -26,7 +25,6 @@ use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::Caller;
 use crate::contract::Call;
 use crate::upstream::{HttpUpstream, NO_BODY, Silence, read_shown};
-use polls::PollPermits;
 
 pub use contract::openapi;
 
@@ -38,7 +36,6 @@ const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 pub struct HttpEngine {
     upstream: HttpUpstream,
     name: UpstreamName,
-    polls: PollPermits,
 }
 
 impl HttpEngine {
@@ -54,7 +51,6 @@ impl HttpEngine {
         Ok(Self {
             name: url.name(),
             upstream: HttpUpstream::new(url, secret, timeout, MAX_RESPONSE_BYTES)?,
-            polls: PollPermits::new(),
         })
     }
 
@@ -138,8 +134,8 @@ impl Engine for HttpEngine {
         self.confirm_for(Caller::Partner(&who.partner), trade).await
     }
 
-    async fn confirm_again(&self, _: &Tenant, trade: TradeId) -> Option<Confirmation> {
-        self.confirm_for(Caller::Poll, trade).await
+    async fn confirm_again(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation> {
+        self.confirm_for(Caller::Poll(&who.partner), trade).await
     }
 
     async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()> {
@@ -149,15 +145,15 @@ impl Engine for HttpEngine {
         Some(())
     }
 
-    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
-        let trade = Some(request.trade);
-        let asked = self.ask(Caller::Poll, &contract::REPORT, trade, NO_BODY);
+    async fn report(&self, who: &Tenant, request: &TradeReportRequest) -> Option<EngineReport> {
+        let (caller, trade) = (Caller::Poll(&who.partner), Some(request.trade));
+        let asked = self.ask(caller, &contract::REPORT, trade, NO_BODY);
         let response: wire::Report = asked.await.ok()?;
         Some(response.into())
     }
 
     fn admit_poll(&self, who: &Tenant) -> Option<Ticket> {
-        let permit = self.polls.take(&who.partner);
+        let permit = self.upstream.client.admit_poll(&who.partner);
         if permit.is_none() {
             tracing::debug!(partner.id = %who.partner, "Too many polls wait for the engine; this one returns the current status");
         }
@@ -207,11 +203,15 @@ mod tests {
         HttpEngine::new(url, None, Duration::from_secs(20)).unwrap()
     }
 
-    fn acme() -> Tenant {
+    fn tenant(partner: &str) -> Tenant {
         Tenant {
-            partner: PartnerId::parse("acme").unwrap(),
+            partner: PartnerId::parse(partner).unwrap(),
             mode: Mode::Test,
         }
+    }
+
+    fn acme() -> Tenant {
+        tenant("acme")
     }
 
     fn request() -> TradeReportRequest {
@@ -230,13 +230,13 @@ mod tests {
         }
     }
 
-    // rule: pools.poll.permits, pools.engine.unsent
+    // rule: pools.poll.even-share, pools.engine.unsent
     #[tokio::test]
     async fn polls_ask_while_orders_have_no_permit() {
         let mut engine = engine();
         let (request, patient) = (request(), engine.upstream.timeout);
         let (trade, order) = (request.trade, &request.order);
-        let permits = engine.upstream.client.all_permits().await;
+        let permits = engine.upstream.client.all_permits();
         engine.upstream.timeout = Duration::from_millis(100);
         assert_eq!(engine.depth(&acme(), order).await, None);
         let unsent = engine.hold(&acme(), trade, order, order.amount).await;
@@ -245,10 +245,26 @@ mod tests {
         engine.upstream.timeout = patient;
         let confirmed = engine.confirm_again(&acme(), trade).await;
         assert_eq!(confirmed, Some(Confirmation::Confirmed));
-        let report = engine.report(&request).await;
+        let report = engine.report(&acme(), &request).await;
         assert_eq!(report, Some(EngineReport::InProgress));
         drop(permits);
         let held = engine.hold(&acme(), trade, order, order.amount).await;
         assert_eq!(held, Some(Hold::Held));
+    }
+    // rule: pools.poll.even-share
+    #[tokio::test]
+    async fn polls_are_divided_evenly_among_partners() {
+        let engine = engine();
+        let admitted = |partner: &str| -> Vec<Ticket> {
+            let who = tenant(partner);
+            std::iter::from_fn(|| engine.admit_poll(&who)).collect()
+        };
+        let of_acme = admitted("acme");
+        let of_globex = admitted("globex");
+        assert_eq!((of_acme.len(), of_globex.len()), (32, 16));
+        let of_initech = engine.admit_poll(&tenant("initech"));
+        assert!(of_initech.is_some());
+        drop(of_acme);
+        assert_eq!(admitted("acme").len(), 24);
     }
 }

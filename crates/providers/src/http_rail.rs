@@ -4,8 +4,8 @@
 //! the id of another record all count as no response. No decision is based on a missing response: the next poll asks again under
 //! the same record id.
 //!
-//! Polls have limits of their own, so that no other call delays them. At most half of the other calls are of one partner, so that a
-//! partner whose calls hang delays no other partner.
+//! Polls have limits of their own, so that no other call delays them. The permits for the other calls are divided evenly among
+//! partners, so that partners whose calls hang delay no other partner.
 
 mod contract;
 mod notification;
@@ -19,6 +19,7 @@ use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
 use gate_core::rail::{Instructions, RailAnswer, RailId};
 use hyper::StatusCode;
 use kernel::{Named, UpstreamName};
+use partner_core::PartnerId;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::{Caller, HttpResponse};
@@ -79,7 +80,8 @@ impl HttpRail {
 
     /// Begins a payment. An acceptance is no sign that the rail responds again: only the report that follows is.
     async fn begin(&self, order: &RailOrder) -> Option<()> {
-        let begun = self.order::<wire::BeginAnswer>(Caller::Poll, &contract::BEGIN, order);
+        let caller = Caller::Poll(&order.partner);
+        let begun = self.order::<wire::BeginAnswer>(caller, &contract::BEGIN, order);
         match begun.await {
             Ok(_) => Some(()),
             Err(error) => self.told(&contract::BEGIN, order.id, Err(error)),
@@ -87,21 +89,22 @@ impl HttpRail {
     }
 
     /// Reports a payment. An unknown one says nothing about whether the rail responds.
-    async fn report(&self, id: RailId) -> RailAnswer {
-        match self.known(id).await {
+    async fn report(&self, order: &RailOrder) -> RailAnswer {
+        match self.known(order).await {
             Ok(RailAnswer::Unknown) => RailAnswer::Unknown,
             known => {
-                let told = self.told(&contract::REPORT, id, known);
+                let told = self.told(&contract::REPORT, order.id, known);
                 told.unwrap_or(RailAnswer::Silent)
             }
         }
     }
 
-    async fn known(&self, id: RailId) -> Result<RailAnswer, Silence> {
+    async fn known(&self, order: &RailOrder) -> Result<RailAnswer, Silence> {
+        let (caller, id) = (Caller::Poll(&order.partner), order.id);
         let path = id.to_string();
         let sent = self
             .upstream
-            .send(Caller::Poll, &contract::REPORT, &path, NO_BODY);
+            .send(caller, &contract::REPORT, &path, NO_BODY);
         let response = sent.await?;
         if response.status == StatusCode::NOT_FOUND {
             read_unknown("payment", &path, &response)?;
@@ -149,7 +152,7 @@ impl Rail for HttpRail {
 
     async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer {
         if poll.attempt > 1 || !poll.may_begin {
-            match self.report(order.id).await {
+            match self.report(order).await {
                 RailAnswer::Unknown if poll.may_begin => {}
                 answer => return answer,
             }
@@ -157,7 +160,7 @@ impl Rail for HttpRail {
         if self.begin(order).await.is_none() {
             return RailAnswer::Silent;
         }
-        match self.report(order.id).await {
+        match self.report(order).await {
             RailAnswer::Unknown => {
                 let forgotten = Err::<(), _>(Silence::Contradiction(FORGOTTEN));
                 self.told(&contract::REPORT, order.id, forgotten);
@@ -169,17 +172,21 @@ impl Rail for HttpRail {
     }
 
     async fn watch(&self, order: &RailOrder) -> RailAnswer {
-        self.report(order.id).await
+        self.report(order).await
     }
 
     async fn cancel(&self, order: &RailOrder, given_up: GivenUp) -> Option<CancelReport> {
         let caller = match given_up {
             GivenUp::ByCustomer => Caller::Partner(&order.partner),
-            GivenUp::AtDeadline => Caller::Poll,
+            GivenUp::AtDeadline => Caller::Poll(&order.partner),
         };
         let asked = self.order::<wire::CancelAnswer>(caller, &contract::CANCEL, order);
         let answer = self.told(&contract::CANCEL, order.id, asked.await)?;
         Some(answer.into())
+    }
+
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.upstream.client.polls_hang(partner)
     }
 }
 

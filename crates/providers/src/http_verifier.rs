@@ -4,8 +4,8 @@
 //! the id of another verification all count as no response. No decision is based on a missing response: the next poll asks again
 //! under the same verification id.
 //!
-//! Polls have limits of their own, so that no other call delays them. At most half of the other calls are of one partner, so that a
-//! partner whose calls hang delays no other partner.
+//! Polls have limits of their own, so that no other call delays them. The permits for the other calls are divided evenly among
+//! partners, so that partners whose calls hang delay no other partner.
 
 mod contract;
 mod wire;
@@ -18,6 +18,7 @@ use gate_core::object::JsonObject;
 use gate_core::ports::{VerificationOrder, VerificationStart, Verifier};
 use gate_core::verification::{VerificationId, VerificationReport};
 use kernel::{Named, UpstreamName};
+use partner_core::PartnerId;
 use serde::Serialize;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
@@ -123,8 +124,13 @@ impl Verifier for HttpVerifier {
     }
 
     async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport> {
-        self.ask::<wire::ReportAnswer>(Caller::Poll, &contract::REPORT, order.id, NO_BODY)
+        let caller = Caller::Poll(&order.partner);
+        self.ask::<wire::ReportAnswer>(caller, &contract::REPORT, order.id, NO_BODY)
             .await
+    }
+
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.upstream.client.polls_hang(partner)
     }
 }
 

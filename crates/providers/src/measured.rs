@@ -16,8 +16,8 @@ use instruments::faults::{Violation, violated};
 use instruments::{Stopwatch, trace, upstream};
 use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Named, UpstreamName};
-use partner_core::Tenant;
 use partner_core::ports::{RateSource, Ticket};
+use partner_core::{PartnerId, Tenant};
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 use pools_core::trade::{Contradiction, EngineReport, TradeId};
 use tracing::Instrument;
@@ -115,8 +115,8 @@ impl Engine for MeasuredEngine {
         measured(call, upstream::engine, release, |_| "done").await
     }
 
-    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
-        let report = around("engine.report", self.0.report(request));
+    async fn report(&self, who: &Tenant, request: &TradeReportRequest) -> Option<EngineReport> {
+        let report = around("engine.report", self.0.report(who, request));
         let call = ("engine", "report");
         measured(call, upstream::engine, report, EngineReport::kind).await
     }
@@ -144,11 +144,13 @@ impl Rail for MeasuredRail {
     }
 
     async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer {
-        polled("advance", self.0.advance(order, poll)).await
+        let polling = polled("advance", self.0.advance(order, poll));
+        trace::caused_by(order.trace_parent, polling).await
     }
 
     async fn watch(&self, order: &RailOrder) -> RailAnswer {
-        polled("watch", self.0.watch(order)).await
+        let polling = polled("watch", self.0.watch(order));
+        trace::caused_by(order.trace_parent, polling).await
     }
 
     fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
@@ -158,11 +160,19 @@ impl Rail for MeasuredRail {
     async fn cancel(&self, order: &RailOrder, given_up: GivenUp) -> Option<CancelReport> {
         let asked = self.0.cancel(order, given_up);
         let call = ("rail", "cancel");
-        measured(call, upstream::rail, asked, |report| match report {
+        let cancelling = measured(call, upstream::rail, asked, |report| match report {
             CancelReport::Cancelled => "cancelled",
             CancelReport::TooLate => "not_cancellable",
-        })
-        .await
+        });
+        let cause = match given_up {
+            GivenUp::ByCustomer => None,
+            GivenUp::AtDeadline => order.trace_parent,
+        };
+        trace::caused_by(cause, cancelling).await
+    }
+
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.0.polls_hang(partner)
     }
 
     fn contradicted(&self, contradiction: rail::Contradiction) {
@@ -236,7 +246,12 @@ impl Verifier for MeasuredVerifier {
     }
 
     async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport> {
-        verified("report", self.0.report(order), |report| report).await
+        let reporting = verified("report", self.0.report(order), |report| report);
+        trace::caused_by(order.trace_parent, reporting).await
+    }
+
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.0.polls_hang(partner)
     }
 
     fn contradicted(&self, contradiction: &verification::Contradiction) {
@@ -257,7 +272,6 @@ impl RateSource for MeasuredRates {
 #[cfg(test)]
 mod tests {
     use kernel::Mode;
-    use partner_core::PartnerId;
 
     use super::*;
     use crate::sandbox_rail::tests::pay_in;

@@ -50,7 +50,7 @@ impl Engine for NoEngine {
         None
     }
 
-    async fn report(&self, _: &TradeReportRequest) -> Option<EngineReport> {
+    async fn report(&self, _: &Tenant, _: &TradeReportRequest) -> Option<EngineReport> {
         None
     }
 

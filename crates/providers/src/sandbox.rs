@@ -139,7 +139,7 @@ impl Engine for SandboxEngine {
         Some(())
     }
 
-    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
+    async fn report(&self, _: &Tenant, request: &TradeReportRequest) -> Option<EngineReport> {
         let path = SandboxScenario::of(request.order.amount);
         // A poll never asks about a trade that has ended, so every other trade is at work.
         if request.known == TradeStatus::Settled {
@@ -227,7 +227,7 @@ mod tests {
             attempt,
             known,
         };
-        let report = SandboxEngine.report(&request).await;
+        let report = SandboxEngine.report(&acme(), &request).await;
         match report {
             None => "silence".to_owned(),
             Some(EngineReport::Delivered(fill)) => {

@@ -1,8 +1,8 @@
 //! Background tasks that work on what is due of many partners: they expire sessions, and ask the rail and the verifier.
 //!
-//! One partner delays no other. Each read takes the longest due objects of every partner, each partner has a limit of concurrent
-//! calls, and a partner whose rows another transaction has locked is left out for a while. An object that cannot be read or changed
-//! is left out too.
+//! One partner delays no other. Each read takes the longest due objects of every partner, the concurrent calls are divided evenly among
+//! partners, and a partner whose rows another transaction has locked is left out for a while. An object that cannot be read or
+//! changed is left out too.
 
 mod schedule;
 
@@ -32,10 +32,10 @@ use schedule::{Limits, Outcome, Schedule};
 
 /// Interval between two polls of an external system.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// The limits of a poll. Half of the calls are of one partner.
+/// The limits of a poll.
 const POLL_LIMITS: Limits = Limits {
     calls: 32,
-    calls_of_partner: 16,
+    is_serial: false,
     read: 128,
     read_of_partner: 32,
 };
@@ -44,14 +44,14 @@ const WATCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The limits of a watch.
 const WATCH_LIMITS: Limits = Limits {
     calls: 8,
-    calls_of_partner: 4,
+    is_serial: false,
     read: 128,
     read_of_partner: 32,
 };
 /// The limits of the sweep. A partner's sessions expire one after another, because each locks the partner.
 const SWEEP_LIMITS: Limits = Limits {
     calls: 4,
-    calls_of_partner: 1,
+    is_serial: true,
     read: 128,
     read_of_partner: 32,
 };
@@ -80,8 +80,9 @@ pub async fn settle_rails(
         let settling = settling.clone();
         async move { settling.advance(&who, id).await }
     };
+    let hangs = |who: &Tenant| settling.polls_hang(who);
     let task = Task::new(RAIL_FAILED, POLL_INTERVAL, POLL_LIMITS, readiness);
-    task.run(due, advance, &stop).await;
+    task.run(due, advance, hangs, &stop).await;
 }
 
 /// Asks the rail about records that have ended, until `stop`.
@@ -99,8 +100,9 @@ pub async fn watch_rails(
         let watching = watching.clone();
         async move { watching.watch(&who, id).await }
     };
+    let hangs = |who: &Tenant| watching.polls_hang(who);
     let task = Task::new(RAIL_FAILED, WATCH_INTERVAL, WATCH_LIMITS, readiness);
-    task.run(due, advance, &stop).await;
+    task.run(due, advance, hangs, &stop).await;
 }
 
 /// Asks the verifier about pending verifications, until `stop`.
@@ -118,8 +120,9 @@ pub async fn settle_verifications(
         let settling = settling.clone();
         async move { settling.advance(&who, id).await }
     };
+    let hangs = |who: &Tenant| settling.polls_hang(who);
     let task = Task::new(VERIFIER_FAILED, POLL_INTERVAL, POLL_LIMITS, readiness);
-    task.run(due, advance, &stop).await;
+    task.run(due, advance, hangs, &stop).await;
 }
 
 /// Expires overdue gate sessions that were not read since they were due, until `stop`.
@@ -149,7 +152,7 @@ pub async fn sweep_sessions(
         }
     };
     let task = Task::new(SESSION_FAILED, interval, SWEEP_LIMITS, readiness);
-    task.run(due, advance, &stop).await;
+    task.run(due, advance, |_| false, &stop).await;
 }
 
 /// Logs the failure of a read, or of a call about an object of a partner. The object is a rail record or a session.
@@ -213,11 +216,13 @@ impl<I: Copy + Ord + fmt::Display + Send + 'static> Task<I> {
         }
     }
 
-    /// Runs until `stop`, and then until the running calls have ended.
+    /// Runs until `stop`, and then until the running calls have ended. `hangs` returns whether the last calls about a partner's objects
+    /// all timed out.
     async fn run<D, A>(
         mut self,
         due: impl Fn(DueShare) -> D,
         advance: impl Fn(Tenant, I) -> A,
+        hangs: impl Fn(&Tenant) -> bool,
         stop: &CancellationToken,
     ) where
         D: Future<Output = StoreResult<Readable<(Tenant, I)>>>,
@@ -225,7 +230,7 @@ impl<I: Copy + Ord + fmt::Display + Send + 'static> Task<I> {
     {
         while !stop.is_cancelled() {
             let now = Instant::now();
-            while let Some((who, id)) = self.schedule.start_next(now) {
+            while let Some((who, id)) = self.schedule.start_next(now, &hangs) {
                 let advancing = advance(who.clone(), id);
                 self.start(who, id, advancing);
             }

@@ -12,7 +12,7 @@ use gate_core::rail::{
 use gate_core::session::SessionId;
 use gate_core::signed_quote::QuoteTerms;
 use gate_core::transaction::RefId;
-use kernel::{Cas, Mode, Readable, StoreResult, Timestamp, UpstreamName};
+use kernel::{Cas, Mode, Readable, StoreResult, Timestamp, TraceParent, UpstreamName};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
 
@@ -32,6 +32,7 @@ impl RailTx for StoreTx {
         let instructions = instructions.map(|it| json(&it.0)).transpose()?;
         let hosted = record.hosted.as_ref();
         let payout = hosted.and_then(|hosted| hosted.payout.as_ref());
+        let trace_parent = record.trace_parent.map(|it| it.to_string());
         let values = values![
             who.mode,
             &who.partner,
@@ -51,6 +52,7 @@ impl RailTx for StoreTx {
             payout.map(|payout| payout.0.as_slice()),
             &record.rail,
             record.pay_until,
+            &trace_parent,
         ];
         self.insert_around("rail.insert", who, &INSERT, values)
             .await
@@ -165,7 +167,7 @@ macro_rules! rail_columns {
         "r.partner_id, r.id, r.kind, r.quote_id, r.session_id, r.transaction_id, r.instructions, r.status,
             r.failure_code, r.created_at, r.ended_at, r.attempts, r.ask_token, r.ask_at, r.hosted, r.rail_events,
             r.wallet_address, r.payout, r.reference, r.rail, r.pay_until, r.acknowledged_at, r.failure_reason, r.received,
-            r.received_at, r.open_item, r.open_item_at, r.watch_at, q.side, q.currency, q.asset, q.asset_scale, q.network, q.payment_method, q.fiat,
+            r.received_at, r.open_item, r.open_item_at, r.watch_at, r.trace_parent, q.side, q.currency, q.asset, q.asset_scale, q.network, q.payment_method, q.fiat,
             q.crypto, q.rate, q.service_fee, q.network_fee, q.source_asset, q.source_scale, q.source_network, q.source_amount"
     };
 }
@@ -347,6 +349,7 @@ pub(crate) fn record(row: &dyn Row, mode: Mode) -> StoreResult<RailRecord> {
         acknowledged_at: row.opt_instant("acknowledged_at")?,
         received,
         open_item: open_item(row)?,
+        trace_parent: row.opt_parsed("trace_parent", |text| TraceParent::parse(text.as_bytes()))?,
         watch_at: row.opt_instant("watch_at")?,
     })
 }
@@ -385,8 +388,8 @@ static INSERT: Statement = Statement::new(
     "rail_records",
     "INSERT INTO rail_records (mode, partner_id, id, kind, quote_id, session_id, transaction_id, instructions,
                                status, created_at, attempts, ask_token, ask_at, hosted, rail_events, wallet_address,
-                               payout, rail, pay_until)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)",
+                               payout, rail, pay_until, trace_parent)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'processing', $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)",
 );
 
 /// Erases payout accounts of records that ended [`PAYOUT_KEPT_FOR`] ago or earlier, the oldest first. Returns their number.

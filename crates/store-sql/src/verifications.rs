@@ -6,7 +6,7 @@ use gate_core::ports::{HeldBy, VerificationTx};
 use gate_core::rail::PollLease;
 use gate_core::session::SessionId;
 use gate_core::verification::{Verification, VerificationState, VerificationStatus};
-use kernel::{Cas, Mode, Readable, StoreResult, UpstreamName};
+use kernel::{Cas, Mode, Readable, StoreResult, TraceParent, UpstreamName};
 use partner_core::Tenant;
 
 use crate::due::{self, due_of_each_partner};
@@ -26,6 +26,7 @@ impl VerificationTx for StoreTx {
             format!("verifications: {id} has another mode or has ended")
         })?;
         let asking = &verification.asking;
+        let trace_parent = verification.trace_parent.map(|it| it.to_string());
         let values = values![
             who.mode,
             &who.partner,
@@ -38,6 +39,7 @@ impl VerificationTx for StoreTx {
             asking.token.map(u64::cast_signed),
             asking.next_at,
             verification.verifier.as_ref().map(UpstreamName::as_str),
+            &trace_parent,
         ];
         self.insert_around("verification.insert", who, &INSERT, values)
             .await
@@ -57,6 +59,7 @@ impl VerificationTx for StoreTx {
         before: &PollLease,
         after: &Verification,
     ) -> StoreResult<Cas> {
+        let trace_parent = after.trace_parent.map(|it| it.to_string());
         let values = values![
             who.mode,
             &who.partner,
@@ -71,6 +74,7 @@ impl VerificationTx for StoreTx {
             after.asking.token.map(u64::cast_signed),
             after.asking.next_at,
             after.verifier.as_ref().map(UpstreamName::as_str),
+            &trace_parent,
         ];
         self.swap_around("verification.put", who, &PUT, values)
             .await
@@ -91,7 +95,7 @@ pub async fn find(
 #[macro_export]
 macro_rules! verification_columns {
     () => {
-        "partner_id, id, session_id, status, verifier, reference, reason, created_at, ended_at, attempts, ask_token, ask_at"
+        "partner_id, id, session_id, status, verifier, reference, reason, created_at, ended_at, attempts, ask_token, ask_at, trace_parent"
     };
 }
 
@@ -160,20 +164,21 @@ pub(crate) fn verification(row: &dyn Row, mode: Mode) -> StoreResult<Verificatio
             token: row.opt_integer("ask_token")?.map(i64::cast_unsigned),
             next_at: row.instant("ask_at")?,
         },
+        trace_parent: row.opt_parsed("trace_parent", |text| TraceParent::parse(text.as_bytes()))?,
     })
 }
 
 static INSERT: Statement = Statement::new(
     "verifications",
     "INSERT INTO verifications (mode, partner_id, id, session_id, status, reference, created_at, attempts, ask_token,
-                                ask_at, verifier)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                                ask_at, verifier, trace_parent)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
 );
 
 pub static PUT: Statement = Statement::new(
     "verifications",
     "UPDATE verifications SET status = $6, reference = $7, reason = $8, ended_at = $9, attempts = $10, ask_token = $11,
-                              ask_at = $12, verifier = $13
+                              ask_at = $12, verifier = $13, trace_parent = $14
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND status IN ('required', 'pending') AND attempts = $4
        AND ask_token IS NOT DISTINCT FROM $5",
 );

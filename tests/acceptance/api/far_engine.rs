@@ -352,20 +352,21 @@ async fn wait_for(far: &FarEngine, operation: &str, count: usize) {
     panic!("{found} of {count} calls of {operation}");
 }
 
-// rule: pools.poll.permits, pools.trade.silent-engine
+/// More polls of one partner wait for the engine than it makes at the same time.
+// rule: pools.poll.even-share, pools.trade.silent-engine
 #[tokio::test]
 async fn slow_reports_of_one_partner_delay_no_other_call() {
     let (world, far) = far().await;
     world.operator().credit(RIVAL, "1000.00", "EUR").await;
     let (acme, rival) = (world.acme(), world.rival());
     let mut trades = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..33 {
         trades.push(acme.trade("EUR-USDT", "10.00").await);
     }
     let stalled: Vec<String> = trades.iter().map(|(_, trade)| trade.clone()).collect();
     far.stalls(&stalled);
     far.calls();
-    let (fifth, _) = trades.pop().unwrap();
+    let (last, _) = trades.pop().unwrap();
     let waiting: Vec<_> = trades
         .into_iter()
         .map(|(quote, _)| {
@@ -373,10 +374,10 @@ async fn slow_reports_of_one_partner_delay_no_other_call() {
             tokio::spawn(async move { acme.status(&quote).await })
         })
         .collect();
-    wait_for(&far, "report", 4).await;
-    // A fifth poll of the partner does not ask the engine and writes nothing.
+    wait_for(&far, "report", 32).await;
+    // A further poll of the partner does not ask the engine and writes nothing.
     let before = world.database().digest().await;
-    assert_eq!(acme.status(&fifth).await, "reserved");
+    assert_eq!(acme.status(&last).await, "reserved");
     assert_eq!(far.operations(), [""; 0]);
     assert_eq!(world.database().digest().await, before);
     // Quotes and transacts of the partner, and all calls of another one, continue.
@@ -388,13 +389,13 @@ async fn slow_reports_of_one_partner_delay_no_other_call() {
     for poll in waiting {
         assert_eq!(poll.await.unwrap(), "settled");
     }
-    assert_eq!(acme.status(&fifth).await, "settled");
+    assert_eq!(acme.status(&last).await, "settled");
     world.notice_all().await;
     world.finish().await;
 }
 
 /// More quotes of one partner wait for the engine than calls are made at the same time.
-// rule: pools.engine.share
+// rule: pools.engine.even-share
 #[tokio::test]
 async fn orders_of_one_partner_that_hang_delay_no_other_partner() {
     let (world, far) = far().await;

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use gate_core::ports::{CancelReport, Rail, RailOrder};
 use gate_core::rail::{Instructions, RailReport};
 use parking_lot::Mutex;
+use partner_core::PartnerId;
 use providers::SandboxRail;
 
 /// Responds as the sandbox's rail or its replacement does, except while it is silent.
@@ -65,6 +66,10 @@ impl Rail for SilencedRail {
 
     fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
         self.behind().ask_again(order, attempt)
+    }
+
+    fn polls_hang(&self, partner: &PartnerId) -> bool {
+        self.behind().polls_hang(partner)
     }
 
     async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {

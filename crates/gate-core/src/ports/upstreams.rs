@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Asset, Named, Timestamp};
+use kernel::{Asset, Named, Timestamp, TraceParent};
 use partner_core::PartnerId;
 
 use crate::amount::SessionAmount;
@@ -17,7 +17,7 @@ use crate::verification::{Contradiction, VerificationId, VerificationReport};
 /// The data of a record that a rail receives, and the partner of the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RailOrder {
-    /// Limits the concurrent calls of each partner. It is not sent.
+    /// Divides the concurrent calls among partners. It is not sent.
     pub partner: PartnerId,
     /// The id of the record. A rail executes each id at most once.
     pub id: RailId,
@@ -29,6 +29,8 @@ pub struct RailOrder {
     pub wallet_address: Option<String>,
     /// Where to pay out the fiat of a hosted sale; `None` for every other payment.
     pub payout: Option<Payout>,
+    /// The request that made the record, for the calls that no request causes.
+    pub trace_parent: Option<TraceParent>,
 }
 
 impl RailOrder {
@@ -46,6 +48,7 @@ impl RailOrder {
             pay_until,
             wallet_address: None,
             payout: None,
+            trace_parent: None,
         }
     }
 }
@@ -107,12 +110,17 @@ pub trait Rail: Named + Send + Sync {
 
     /// Notifies that an operator must look at a payment. Rails ignore it; a wrapper that records metrics counts it.
     fn found(&self, _: Finding) {}
+    /// Whether the last polls of this partner all timed out. Few of its records are then polled at the same time, so that those of
+    /// other partners do not wait.
+    fn polls_hang(&self, _: &PartnerId) -> bool {
+        false
+    }
 }
 
 /// The data of a verification that a provider receives, and the partner of the session. It contains no personal data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerificationOrder {
-    /// Limits the concurrent calls of each partner. It is not sent.
+    /// Divides the concurrent calls among partners. It is not sent.
     pub partner: PartnerId,
     /// The id of the verification. A provider starts each id at most once.
     pub id: VerificationId,
@@ -121,6 +129,8 @@ pub struct VerificationOrder {
     pub currency: Asset,
     /// When the verification was made.
     pub created_at: Timestamp,
+    /// The request that made it, for the calls that no request causes.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// A verification that a provider has started.
@@ -154,6 +164,11 @@ pub trait Verifier: Named + Send + Sync {
 
     /// Reports the state of a started verification.
     async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport>;
+
+    /// Whether the last polls of this partner all timed out, as for [`Rail::polls_hang`].
+    fn polls_hang(&self, _: &PartnerId) -> bool {
+        false
+    }
 
     /// Notifies that a report contradicts the end of a verification. Providers ignore it; a wrapper that records
     /// metrics counts it.

@@ -56,6 +56,12 @@ impl AdvanceRails {
         self.context.store.rails_due(held, share).await
     }
 
+    /// Whether the last polls of a partner all timed out.
+    #[must_use]
+    pub fn polls_hang(&self, who: &Tenant) -> bool {
+        self.rail.polls_hang(&who.partner)
+    }
+
     /// Polls the rail about a due record and applies the report.
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(rail.id = %id))]
     pub async fn advance(&self, who: &Tenant, id: RailId) -> Result<(), GateError> {
@@ -211,6 +217,7 @@ pub(super) fn order_of(
         pay_until: record.pay_until,
         wallet_address: hosted.and_then(|hosted| hosted.wallet_address.clone()),
         payout: opened.transpose()?,
+        trace_parent: record.trace_parent,
     })
 }
 

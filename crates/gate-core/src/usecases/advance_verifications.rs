@@ -41,6 +41,12 @@ impl AdvanceVerifications {
         self.context.store.verifications_due(held, share).await
     }
 
+    /// Whether the last polls of a partner all timed out.
+    #[must_use]
+    pub fn polls_hang(&self, who: &Tenant) -> bool {
+        self.verifier.polls_hang(&who.partner)
+    }
+
     /// Asks the provider about the due verification of a session and applies the report.
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %session))]
     pub async fn advance(&self, who: &Tenant, session: SessionId) -> Result<(), GateError> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kernel::address::AddressError;
 use kernel::rates::Side;
-use kernel::{StoreError, StoreResult, Timestamp, UpstreamName, Upstreams};
+use kernel::{StoreError, StoreResult, Timestamp, TraceParent, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::sealing::SealRefused;
@@ -54,6 +54,8 @@ pub struct PaymentRequest {
     pub country: Option<CountryCode>,
     /// When the widget's token expires.
     pub until: Timestamp,
+    /// The position of the request in its trace. It is no part of the request's fingerprint either.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// The address and the account are personal data, so `Debug` omits them.
@@ -281,6 +283,7 @@ impl PaySession {
             pay_until: Some(pay_until),
             wallet_address,
             payout,
+            trace_parent: None,
         })
     }
 
@@ -401,6 +404,7 @@ impl GateWrite for PaymentWrite<'_> {
             id: agreed.id,
             rail: agreed.rail.clone(),
             pay_until: Some(agreed.pay_until),
+            trace_parent: self.asked.trace_parent,
             session: session.id,
             instructions: Some(agreed.instructions.clone()),
             hosted: Some(agreed.hosted.clone()),

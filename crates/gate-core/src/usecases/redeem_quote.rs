@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::{StoreError, StoreResult, Timestamp, UpstreamName, Upstreams};
+use kernel::{StoreError, StoreResult, Timestamp, TraceParent, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render};
@@ -43,6 +43,8 @@ pub struct Redemption {
     pub quote: String,
     /// `session_id`
     pub session: String,
+    /// The position of the request in its trace. It is no part of the request's fingerprint.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// No rail is configured, so no pay-in and no pay-out is possible.
@@ -229,6 +231,7 @@ impl GateWrite for RedemptionWrite<'_> {
             id,
             rail,
             pay_until,
+            trace_parent: self.asked.trace_parent,
             session: session.id,
             instructions,
             hosted: None,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kernel::{StoreResult, Timestamp, UpstreamName};
+use kernel::{StoreResult, Timestamp, TraceParent, UpstreamName};
 use partner_core::{Denial, Tenant};
 
 use super::context::GateContext;
@@ -84,6 +84,7 @@ pub(super) struct NewRecord {
     /// The rail that holds it.
     pub(super) rail: UpstreamName,
     pub(super) pay_until: Option<Timestamp>,
+    pub(super) trace_parent: Option<TraceParent>,
     pub(super) session: SessionId,
     pub(super) instructions: Option<Instructions>,
     pub(super) hosted: Option<Hosted>,
@@ -131,6 +132,7 @@ pub(super) async fn redeem(
         acknowledged_at: None,
         received: None,
         open_item: None,
+        trace_parent: new.trace_parent,
         watch_at: None,
     };
     let quote = quote.consumed(now);

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{StoreError, StoreResult, Timestamp, UpstreamName, Upstreams};
+use kernel::{StoreError, StoreResult, Timestamp, TraceParent, Upstreams};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -44,6 +44,17 @@ pub struct VerifyUser {
     pub catalogue: Arc<Catalogue>,
     /// The providers.
     pub verifiers: Upstreams<dyn Verifier>,
+}
+
+/// The request to start a verification.
+#[derive(Debug, Clone, Copy)]
+pub struct StartRequest<'r> {
+    /// The user's answers to the form.
+    pub answers: Option<&'r JsonObject>,
+    /// The user's country, as the edge names it.
+    pub country: Option<CountryCode>,
+    /// The position of the request in its trace.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// The verification of a session, as the widget reads it.
@@ -173,10 +184,10 @@ impl VerifyUser {
         &self,
         who: &Tenant,
         id: SessionId,
-        answers: Option<&JsonObject>,
-        country: Option<CountryCode>,
+        asked: StartRequest<'_>,
     ) -> Result<StartedVerification, VerifyError> {
-        let opening = retry_lost_races(|| self.open(who, id, country));
+        let answers = asked.answers;
+        let opening = retry_lost_races(|| self.open(who, id, asked));
         let opened = match opening.await?? {
             Opening::NotNeeded if answers.is_some() => return Err(VerifyError::FormNotAsked),
             Opening::NotNeeded => return Ok(started(shown(false, None), None)),
@@ -207,7 +218,7 @@ impl VerifyUser {
         &self,
         who: &Tenant,
         id: SessionId,
-        country: Option<CountryCode>,
+        asked: StartRequest<'_>,
     ) -> Result<Result<Opening, VerifyError>, GateError> {
         let mut tx = self.context.store.gate_begin("verification_start").await?;
         let Some(session) = tx.session_lock(who, id).await? else {
@@ -227,7 +238,7 @@ impl VerifyUser {
             let ended = SessionRefusal::NotOpen(NotOpen(session.state.status()));
             return Ok(Err(ended.into()));
         }
-        if found.is_none() && !self.needed(who, &session, country) {
+        if found.is_none() && !self.needed(who, &session, asked.country) {
             return Ok(Ok(Opening::NotNeeded));
         }
         let opening = match found {
@@ -246,8 +257,19 @@ impl VerifyUser {
                     tx.commit().await?;
                     return Ok(Ok(Opening::Unasked(required)));
                 };
-                let held = (found, verifier.name());
-                let pending = self.begin(tx.as_mut(), who, &session, held, now).await?;
+                let id = VerificationId::new(who.mode, now, self.context.entropy.as_ref());
+                let required = VerificationState::Required;
+                let before = found.clone();
+                let pending = Verification {
+                    verifier: Some(verifier.name()),
+                    state: VerificationState::Pending,
+                    // The first poll is due after the start has had its time.
+                    asking: PollLease::first_due(now.plus(CLAIM)),
+                    trace_parent: asked.trace_parent,
+                    ..found.unwrap_or_else(|| Verification::new(id, session.id, required, now))
+                };
+                self.begin(tx.as_mut(), who, &session, before, &pending)
+                    .await?;
                 tx.commit().await?;
                 (pending, true)
             }
@@ -281,36 +303,22 @@ impl VerifyUser {
         Ok(required)
     }
 
-    /// Stores a verification as pending. The first poll is due after the start has had its time.
+    /// Stores a verification as pending.
     async fn begin(
         &self,
         tx: &mut dyn GateTx,
         who: &Tenant,
         session: &Session,
-        (found, verifier): (Option<Verification>, UpstreamName),
-        now: Timestamp,
-    ) -> Result<Verification, GateError> {
-        let verifier = Some(verifier);
-        let asking = PollLease::first_due(now.plus(CLAIM));
-        let Some(required) = found else {
-            let id = VerificationId::new(who.mode, now, self.context.entropy.as_ref());
-            let pending = Verification {
-                verifier,
-                asking,
-                ..Verification::new(id, session.id, VerificationState::Pending, now)
-            };
-            self.insert(tx, who, session, &pending).await?;
-            return Ok(pending);
-        };
-        let before = required.asking;
-        let pending = Verification {
-            verifier,
-            state: VerificationState::Pending,
-            asking,
-            ..required
-        };
-        tx.verification_put(who, &before, &pending).await?.won()?;
-        Ok(pending)
+        before: Option<Verification>,
+        pending: &Verification,
+    ) -> Result<(), GateError> {
+        match before {
+            None => self.insert(tx, who, session, pending).await,
+            Some(required) => {
+                let putting = tx.verification_put(who, &required.asking, pending);
+                Ok(putting.await?.won()?)
+            }
+        }
     }
 
     /// Inserts a verification with the event that announces it.
@@ -408,6 +416,7 @@ pub(super) fn order(
         amount: session.terms.amount.clone(),
         currency: session.terms.currency,
         created_at: verification.created_at,
+        trace_parent: verification.trace_parent,
     }
 }
 

@@ -37,6 +37,12 @@ impl WatchRails {
         self.context.store.rails_watched(held, share).await
     }
 
+    /// Whether the last polls of a partner all timed out.
+    #[must_use]
+    pub fn polls_hang(&self, who: &Tenant) -> bool {
+        self.rail.polls_hang(&who.partner)
+    }
+
     /// Asks the rail about an ended record, and notes what the operator must look at.
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(rail.id = %id))]
     pub async fn watch(&self, who: &Tenant, id: RailId) -> Result<(), GateError> {

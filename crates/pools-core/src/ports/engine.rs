@@ -28,8 +28,8 @@ pub struct Order {
 /// The liquidity engine: holds liquidity for a trade, delivers, pays out.
 ///
 /// Every call about a trade carries its id, and a repeated call changes nothing. `None` means that the engine did not
-/// respond within its timeout. No decision rests on that. The partner of a call is not sent: it only limits the calls of one
-/// partner that are in flight, so that other partners do not wait for them.
+/// respond within its timeout. No decision rests on that. The partner of a call is not sent: it only divides the calls that are in
+/// flight among partners, so that other partners do not wait for one whose calls hang.
 #[async_trait]
 pub trait Engine: Named + Send + Sync {
     /// Whether the engine has depth for an order.
@@ -57,7 +57,7 @@ pub trait Engine: Named + Send + Sync {
     async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()>;
 
     /// The engine's report about a trade, for a poll that [`Engine::admit_poll`] admitted.
-    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport>;
+    async fn report(&self, who: &Tenant, request: &TradeReportRequest) -> Option<EngineReport>;
 
     /// A permit for a poll of this partner to ask the engine; the poll drops it after the report. Without a permit the poll
     /// does not ask: too many polls are waiting for the engine. An engine that responds at once limits no poll.

@@ -403,7 +403,7 @@ async fn ask(engine: &dyn Engine, who: &Tenant, claim: &Claim) -> Option<EngineR
         attempt: claim.attempt,
         known,
     };
-    let report = engine.report(&request).await?;
+    let report = engine.report(who, &request).await?;
     if lapsed
         && matches!(
             report,

@@ -282,7 +282,7 @@ mockall::mock! {
         async fn hold(&self, who: &Tenant, trade: TradeId, order: &Order, output: Amount) -> Option<Hold>;
         async fn confirm(&self, who: &Tenant, trade: TradeId) -> Option<Confirmation>;
         async fn release(&self, who: &Tenant, trade: TradeId) -> Option<()>;
-        async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport>;
+        async fn report(&self, who: &Tenant, request: &TradeReportRequest) -> Option<EngineReport>;
         fn timeout(&self) -> Duration;
     }
 

@@ -191,7 +191,7 @@ impl Engine for Scene {
         Some(())
     }
 
-    async fn report(&self, _: &TradeReportRequest) -> Option<EngineReport> {
+    async fn report(&self, _: &Tenant, _: &TradeReportRequest) -> Option<EngineReport> {
         panic!("a transact must not ask for reports")
     }
 

@@ -1,5 +1,6 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 use rcgen::generate_simple_self_signed;
@@ -46,7 +47,7 @@ async fn get(client: &HttpClient, host: &str, port: u16) -> Result<HttpResponse,
     let request = Request::get(format!("https://{host}:{port}/"));
     let request = request.body(Full::default()).unwrap();
     client
-        .send(Caller::Poll, request, Duration::from_secs(20))
+        .send(Caller::Rates, request, Duration::from_secs(20))
         .await
 }
 
@@ -133,7 +134,7 @@ impl ScriptedServer {
 
     /// Sends a request, and lets its connection return to the idle ones.
     async fn ask(&self, client: &HttpClient, within: Duration) -> Result<HttpResponse, CallError> {
-        let acme = PartnerId::parse("acme").unwrap();
+        let acme = acme();
         let caller = Caller::Partner(&acme);
         let result = client.send(caller, self.request(), within).await;
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -177,6 +178,10 @@ fn reads_head(reader: &mut BufReader<TcpStream>) -> bool {
         line.clear();
     }
     false
+}
+
+fn acme() -> PartnerId {
+    PartnerId::parse("acme").unwrap()
 }
 
 fn plain_client() -> HttpClient {
@@ -302,44 +307,90 @@ async fn sent_call_is_not_unsent_when_no_new_connection_can_be_opened() {
 async fn call_that_got_no_permit_is_unsent() {
     let server = ScriptedServer::start(vec![vec![says("")]]);
     let client = plain_client();
-    let permits = client.all_permits().await.unwrap();
+    let permits = client.all_permits();
+    assert_eq!(permits.len(), MAX_CONCURRENT_CALLS);
     let refused = server.ask(&client, Duration::from_millis(100)).await;
     let refused = refused.unwrap_err();
     assert!(matches!(refused, CallError::Unsent(_)), "{refused}");
     assert!(refused.is_unsent());
     assert_eq!(server.requests(), [0; 0]);
     // A poll needs no permit.
-    let poll = client.send(Caller::Poll, server.request(), PATIENT).await;
-    poll.unwrap();
+    let acme = acme();
+    let poll = client.send(Caller::Poll(&acme), server.request(), PATIENT);
+    poll.await.unwrap();
     drop(permits);
     assert_eq!(server.requests(), [0]);
 }
 
-// rule: pools.engine.share, pools.engine.unsent, rail.http.share, verifier.http.share
+// rule: pools.engine.even-share, pools.engine.unsent, rail.http.even-share, verifier.http.even-share
 #[tokio::test]
-async fn call_over_the_share_of_its_partner_is_unsent_and_delays_no_other_partner() {
+async fn call_beyond_the_part_of_its_partner_is_unsent_and_delays_no_other_partner() {
     let far = Upstream::start(|_| Reply::json(200, "{}"));
     let client = plain_client();
-    let [acme, globex] = ["acme", "globex"].map(|name| PartnerId::parse(name).unwrap());
+    let (acme, globex) = (acme(), PartnerId::parse("globex").unwrap());
     let asked = |partner, within| {
         let request = Request::get(far.url());
         let request = request.body(Full::default()).unwrap();
         client.send(Caller::Partner(partner), request, within)
     };
-    let mut share = Vec::new();
-    for _ in 0..MAX_CALLS_PER_PARTNER {
-        share.push(client.shares.take(&acme).await.unwrap());
-    }
+    let mut part: Vec<_> = std::iter::from_fn(|| client.calls.try_acquire(&acme)).collect();
+    assert_eq!(part.len(), MAX_CONCURRENT_CALLS / 2);
     let refused = asked(&acme, Duration::from_millis(100)).await.unwrap_err();
     assert!(matches!(refused, CallError::Unsent(_)), "{refused}");
-    // Calls that wait for the share take no permit.
     let mut waiting = Box::pin(asked(&acme, PATIENT));
     let early = tokio::time::timeout(Duration::from_millis(100), &mut waiting).await;
     assert!(early.is_err());
-    assert_eq!(client.permits.available_permits(), MAX_CONCURRENT_CALLS);
     asked(&globex, PATIENT).await.unwrap();
-    share.pop();
+    part.pop();
     waiting.await.unwrap();
+}
+
+/// Calls and polls are counted separately. An invalid response counts as a response.
+// rule: upstream.http.hanging
+#[tokio::test]
+async fn partner_whose_calls_time_out_hangs_until_one_gets_a_response() {
+    let is_silent = Arc::new(AtomicBool::new(true));
+    let silent = Arc::clone(&is_silent);
+    let far = Upstream::start(move |_| {
+        if silent.load(Ordering::SeqCst) {
+            Reply::Waits
+        } else {
+            Reply::broken()
+        }
+    });
+    let (client, acme) = (plain_client(), acme());
+    let mut sent = 0;
+    for caller in [Caller::Partner(&acme), Caller::Poll(&acme)] {
+        let asked = || {
+            let request = Request::get(far.url());
+            client.send(caller, request.body(Full::default()).unwrap(), PATIENT)
+        };
+        let hangs = || match caller {
+            Caller::Poll(partner) => client.polls_hang(partner),
+            _ => client.calls.is_hanging(&acme),
+        };
+        is_silent.store(true, Ordering::SeqCst);
+        while !hangs() {
+            sent += 1;
+            let ended = late(|| far.received().len() == sent, asked()).await;
+            assert!(matches!(ended, Err(CallError::Late(_))), "{ended:?}");
+            assert!(sent < 100, "the partner never hangs");
+        }
+        is_silent.store(false, Ordering::SeqCst);
+        sent += 1;
+        let ended = asked().await;
+        assert!(matches!(ended, Err(CallError::Broken(_))), "{ended:?}");
+        assert!(!hangs());
+    }
+    assert_eq!(sent, 2 * (8 + 1));
+    // A call that opens no connection does not hang.
+    let nowhere = format!("http://{}/", test_support::http::nowhere());
+    for _ in 0..8 {
+        let request = Request::get(&nowhere).body(Full::default()).unwrap();
+        let refused = client.send(Caller::Partner(&acme), request, PATIENT).await;
+        assert!(refused.unwrap_err().is_unsent());
+    }
+    assert!(!client.calls.is_hanging(&acme));
 }
 
 // rule: upstream.http.head

@@ -6,7 +6,6 @@ use gate_core::payout::{AccountForm, Payout};
 use gate_core::rail::RailKind;
 use gate_core::usecases::advance_rails::RAIL_TIMEOUT;
 use hyper::header::HeaderValue;
-use partner_core::PartnerId;
 use serde_json::{Value, json};
 use test_support::http::{Reply, Upstream, nowhere};
 use tokio::task::JoinSet;
@@ -251,7 +250,7 @@ async fn invalid_or_late_response_to_cancellation_decides_nothing() {
     assert_eq!(lines(&far), asked);
 }
 
-// rule: rail.http.share
+// rule: rail.http.even-share
 #[tokio::test]
 async fn cancellations_of_one_partner_that_hang_delay_no_other_partner() {
     let far = Upstream::start(|request| match request.json()["fiat_amount"].as_str() {
@@ -285,12 +284,12 @@ async fn cancellations_of_one_partner_that_hang_delay_no_other_partner() {
     assert_eq!(rail.cancel(&order()).await, Some(CancelReport::Cancelled));
 }
 
-// rule: rail.http.share
+// rule: rail.http.even-share
 #[tokio::test]
 async fn polls_ask_while_other_calls_have_no_permit() {
     let replies = [accepted(), settled()];
     let (far, mut rail) = giving(&replies, Duration::from_millis(100));
-    let permits = rail.upstream.client.all_permits().await;
+    let permits = rail.upstream.client.all_permits();
     assert_eq!(rail.instructions(&order()).await, None);
     assert_eq!(rail.cancel(&order()).await, None);
     assert_eq!(far.lines(), [""; 0]);

@@ -227,7 +227,7 @@ impl Source {
         }
         let request = request.body(Full::new(Bytes::new()));
         let request = request.map_err(|_| SourceError::Unmade)?;
-        let response = client.send(Caller::Poll, request, within).await?;
+        let response = client.send(Caller::Rates, request, within).await?;
         match response.status {
             StatusCode::OK => Ok(serde_json::from_slice(&response.body)?),
             other => Err(SourceError::Status(other)),

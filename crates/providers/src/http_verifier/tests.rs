@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use gate_core::verification::form::{Form, FormField};
 use kernel::{Bound, Timestamp};
-use partner_core::PartnerId;
 use serde_json::{Value, json};
 use test_support::http::{Reply, Upstream};
 
@@ -214,7 +213,7 @@ async fn late_response_decides_nothing() {
     assert_eq!(far.lines(), [start(), report()]);
 }
 
-// rule: verifier.http.share
+// rule: verifier.http.even-share
 #[tokio::test]
 async fn calls_of_one_partner_that_hang_delay_no_other_partner() {
     let far = Upstream::start(|request| {
@@ -266,12 +265,12 @@ async fn calls_of_one_partner_that_hang_delay_no_other_partner() {
     assert!(verifier.start(&order("100.00")).await.is_some());
 }
 
-// rule: verifier.http.share
+// rule: verifier.http.even-share
 #[tokio::test]
 async fn polls_ask_while_other_calls_have_no_permit() {
     let (far, mut verifier) = giving(&[approved()], Duration::from_millis(100));
     let order = order("100.00");
-    let permits = verifier.upstream.client.all_permits().await;
+    let permits = verifier.upstream.client.all_permits();
     assert_eq!(verifier.start(&order).await, None);
     let submitted = verifier.submit(&order, &JsonObject::empty()).await;
     assert_eq!(submitted, None);

@@ -1,10 +1,11 @@
-//! Which of the due objects a task starts next: partner by partner, and without those that have just failed.
+//! Which of the due objects a task starts next: of the partner with the fewest running calls, and without those that have just failed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::time::Duration;
 
 use gate_core::due::DueShare;
+use partner_core::permits::PermitLoad;
 use partner_core::{PartnerId, Tenant};
 use tokio::time::Instant;
 
@@ -22,8 +23,8 @@ const MAX_FAILED: usize = 1_000;
 pub(super) struct Limits {
     /// Maximum number of concurrent calls.
     pub(super) calls: usize,
-    /// Maximum number of concurrent calls about objects of one partner.
-    pub(super) calls_of_partner: usize,
+    /// Whether the calls about objects of one partner run one after another.
+    pub(super) is_serial: bool,
     /// Maximum number of objects that one read returns.
     pub(super) read: u32,
     /// Maximum number of objects of one partner that one read returns.
@@ -119,14 +120,16 @@ impl<I: Copy + Ord> Objects<I> {
         self.waiting = waiting;
     }
 
-    fn may_start(&self, limit: usize, now: Instant) -> bool {
-        let limit = match self.locked {
+    /// Whether a call may start if the partner gets a permit for it.
+    fn may_start(&self, is_serial: bool, now: Instant) -> bool {
+        let is_single = match self.locked {
             Some(backoff) if backoff.is_running(now) => return false,
             // One call finds out whether the partner is still locked.
-            Some(_) => 1,
-            None => limit,
+            Some(_) => true,
+            None => is_serial,
         };
-        !self.waiting.is_empty() && self.running.len() < limit
+        let has_room = !is_single || self.running.is_empty();
+        !self.waiting.is_empty() && has_room
     }
 
     /// Whether a read would return further objects that may start.
@@ -265,12 +268,13 @@ impl<I: Copy + Ord> Schedule<I> {
         self.clear();
     }
 
-    /// Starts the next call, unless no call may start.
-    pub(super) fn start_next(&mut self, now: Instant) -> Option<(Tenant, I)> {
-        if self.running >= self.limits.calls {
-            return None;
-        }
-        let who = self.next_partner(now)?;
+    /// Starts the next call, unless no call may start. `hangs` returns whether the last calls about a partner's objects all timed out.
+    pub(super) fn start_next(
+        &mut self,
+        now: Instant,
+        hangs: impl Fn(&Tenant) -> bool,
+    ) -> Option<(Tenant, I)> {
+        let who = self.next_partner(now, hangs)?;
         let objects = self.partners.get_mut(&who)?;
         let id = objects.waiting.pop_front()?;
         objects.running.insert(id);
@@ -279,15 +283,29 @@ impl<I: Copy + Ord> Schedule<I> {
         Some((who, id))
     }
 
-    /// The next partner with an object that may start.
-    fn next_partner(&self, now: Instant) -> Option<Tenant> {
-        let limit = self.limits.calls_of_partner;
+    /// The partner with the fewest running calls that may start another one. Among equals it is the next after the last.
+    fn next_partner(&self, now: Instant, hangs: impl Fn(&Tenant) -> bool) -> Option<Tenant> {
+        let (load, is_serial) = (self.load(&hangs), self.limits.is_serial);
         let last = self.last.as_ref();
         let after = last.map_or(Bound::Unbounded, Bound::Excluded);
         let later = self.partners.range::<Tenant, _>((after, Bound::Unbounded));
-        let mut in_turn = later.chain(&self.partners);
-        let found = in_turn.find(|(_, objects)| objects.may_start(limit, now));
-        found.map(|(who, _)| who.clone())
+        let in_turn = later.chain(&self.partners);
+        let may_start = in_turn.filter(|(who, objects)| {
+            objects.may_start(is_serial, now) && load.admits(objects.running.len(), hangs(who))
+        });
+        let next = may_start.min_by_key(|(_, objects)| objects.running.len());
+        next.map(|(who, _)| who.clone())
+    }
+
+    fn load(&self, hangs: impl Fn(&Tenant) -> bool) -> PermitLoad {
+        let running = self.partners.iter();
+        let running = running.filter(|(_, objects)| !objects.running.is_empty());
+        let hanging = running.filter(|(who, _)| hangs(who));
+        PermitLoad {
+            total: self.limits.calls,
+            held: self.running,
+            held_by_hanging: hanging.map(|(_, objects)| objects.running.len()).sum(),
+        }
     }
 
     /// Whether another read would return objects that may start now.

@@ -1,6 +1,6 @@
 //! Tests of the tasks over a fake store, in the time that tokio simulates.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
@@ -37,6 +37,8 @@ struct State {
     ended: Vec<(Tenant, u32)>,
     /// How many of the next reads fail.
     failing_reads: usize,
+    /// The partners whose last calls all timed out.
+    hanging: BTreeSet<Tenant>,
 }
 
 /// A store with due objects.
@@ -157,11 +159,12 @@ impl Fake {
         let task = Task::new(RAIL_FAILED, POLL_INTERVAL, limits, readiness);
         let due = |share| Arc::clone(self).due(share);
         let advance = |who, number| Arc::clone(self).advance(who, number);
+        let hangs = |who: &Tenant| self.state.lock().unwrap().hanging.contains(who);
         let testing = async {
             test.await;
             stop.cancel();
         };
-        tokio::join!(task.run(due, advance, &stop), testing);
+        tokio::join!(task.run(due, advance, hangs, &stop), testing);
         let state = self.state.lock().unwrap();
         assert!(state.running.values().all(|running| *running == 0));
     }
@@ -177,10 +180,19 @@ impl Readiness for Fake {
     }
 }
 
+/// The most calls that a task makes at a time about the objects of one partner.
+fn most_of_partner(limits: Limits) -> usize {
+    if limits.is_serial {
+        1
+    } else {
+        limits.calls / 2
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn ended_call_frees_place_for_next_call() {
     let fake = Arc::new(Fake::default());
-    let of_partner = POLL_LIMITS.calls_of_partner;
+    let of_partner = most_of_partner(POLL_LIMITS);
     // The slow call takes one place, and the others share the rest for 3 s.
     fake.put("acme", 0, [Call::Ends(60 * SECOND)]);
     fake.put("acme", 1, vec![Call::Ends(SECOND); 3 * (of_partner - 1)]);
@@ -196,7 +208,7 @@ async fn ended_call_frees_place_for_next_call() {
 #[tokio::test(start_paused = true)]
 async fn stop_starts_no_call_and_waits_for_running_calls() {
     let fake = Arc::new(Fake::default());
-    let of_partner = POLL_LIMITS.calls_of_partner;
+    let of_partner = most_of_partner(POLL_LIMITS);
     fake.put("acme", 0, vec![Call::Ends(SECOND); 2 * of_partner]);
     fake.run(POLL_LIMITS, tokio::time::sleep(SECOND / 2)).await;
     assert_eq!(fake.ended("acme"), of_partner);
@@ -222,7 +234,7 @@ async fn failed_read_of_further_partners_is_not_repeated_at_once() {
     }
     let test = async {
         // The first read ended at its limit, and its calls have ended.
-        tokio::time::sleep(PAUSE / 2).await;
+        tokio::time::sleep(PAUSE - MILLI).await;
         assert_eq!((fake.ended("d"), fake.ended("e")), (32, 0));
         fake.state.lock().unwrap().failing_reads = FAILING;
         tokio::time::sleep(10 * SECOND).await;
@@ -231,6 +243,46 @@ async fn failed_read_of_further_partners_is_not_repeated_at_once() {
         fake.state.lock().unwrap().failing_reads = 0;
         tokio::time::sleep(SECOND).await;
         assert_eq!(fake.ended("e"), 32);
+    };
+    fake.run(POLL_LIMITS, test).await;
+}
+
+/// The calls about a partner start at once, although those about four others take all that they can.
+// rule: background.even-share
+#[tokio::test(start_paused = true)]
+async fn partners_whose_calls_hang_leave_calls_for_others() {
+    let fake = Arc::new(Fake::default());
+    let slow = ["a", "b", "c", "z"];
+    for partner in slow {
+        fake.put(partner, 0, vec![Call::Ends(60 * SECOND); 40]);
+    }
+    let test = async {
+        tokio::time::sleep(SECOND).await;
+        let begun = slow.map(|partner| fake.begun(partner));
+        assert!(begun.iter().all(|one| (6..=7).contains(one)), "{begun:?}");
+        for number in 0..20 {
+            fake.put("free", number, [Call::Ends(MILLI)]);
+            tokio::time::sleep(POLL_INTERVAL + 3 * PAUSE).await;
+            assert_eq!(fake.ended("free"), usize::try_from(number).unwrap() + 1);
+        }
+    };
+    fake.run(POLL_LIMITS, test).await;
+}
+
+// rule: background.even-share, upstream.http.hanging
+#[tokio::test(start_paused = true)]
+async fn hanging_partner_has_two_calls_at_a_time_until_a_response() {
+    let fake = Arc::new(Fake::default());
+    fake.put("acme", 0, vec![Call::Ends(SECOND); 10]);
+    fake.state.lock().unwrap().hanging.insert(tenant("acme"));
+    let test = async {
+        tokio::time::sleep(SECOND / 2).await;
+        assert_eq!(fake.begun("acme"), 2);
+        tokio::time::sleep(SECOND).await;
+        assert_eq!(fake.begun("acme"), 4);
+        fake.state.lock().unwrap().hanging.clear();
+        tokio::time::sleep(SECOND).await;
+        assert_eq!(fake.begun("acme"), 10);
     };
     fake.run(POLL_LIMITS, test).await;
 }
@@ -257,10 +309,8 @@ async fn locked_partners_delay_no_other_partner() {
         for locked in ["a-locked", "z-locked"] {
             // It is tried again after 1, 2, 4, 8 and 10 s, besides the time of each call.
             let calls = fake.begun(locked);
-            assert!(
-                (4..=limits.calls_of_partner + 5).contains(&calls),
-                "{calls}"
-            );
+            let most = most_of_partner(limits) + 5;
+            assert!((4..=most).contains(&calls), "{calls}");
         }
     }
 }
@@ -359,7 +409,7 @@ async fn store_without_free_connection_leaves_no_partner_out() {
 fn read_continues_after_last_partner_of_previous_read() {
     let limits = Limits {
         calls: 9,
-        calls_of_partner: 9,
+        is_serial: false,
         read: 3,
         read_of_partner: 2,
     };
@@ -378,7 +428,7 @@ fn read_continues_after_last_partner_of_previous_read() {
     assert_eq!(schedule.share().after, None);
     // One object of each partner after another.
     let mut started = Vec::new();
-    while let Some((who, number)) = schedule.start_next(now) {
+    while let Some((who, number)) = schedule.start_next(now, |_| false) {
         started.push((who, number));
     }
     let expected = rows(&[("a", 1), ("b", 1), ("c", 1), ("a", 2)]);

@@ -32,7 +32,7 @@ fn far() -> Upstream {
 }
 
 /// More pay-ins of one partner wait for the rail than calls are made at the same time.
-// rule: rail.http.share
+// rule: rail.http.even-share
 #[tokio::test]
 async fn payments_of_one_partner_that_hang_delay_no_other_partner() {
     let gate = Gate::new().await;
@@ -50,8 +50,8 @@ async fn payments_of_one_partner_that_hang_delay_no_other_partner() {
             tokio::spawn(async move { redeem(&acme, PAY_INS, &key, &slow, &of_acme).await })
         })
         .collect();
-    let has_share = async || far.received().len() >= 128;
-    until("a call for each place of acme's share", has_share).await;
+    let has_part = async || far.received().len() >= 128;
+    until("a call for each permit that acme gets", has_part).await;
     let quote = id(&purchase(&rival, "q", "100.00").await);
     let page = json!({ "return_url": format!("{RIVAL_SHOP}/done") });
     let of_rival = session(&rival, "s", "100.00", page).await;

@@ -147,8 +147,8 @@ impl Engine for Ports {
         Engine::release(&*self.engine, who, trade).await
     }
 
-    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
-        Engine::report(&*self.engine, request).await
+    async fn report(&self, who: &Tenant, request: &TradeReportRequest) -> Option<EngineReport> {
+        Engine::report(&*self.engine, who, request).await
     }
 
     fn timeout(&self) -> Duration {

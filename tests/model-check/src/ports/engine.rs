@@ -60,7 +60,7 @@ impl Engine for Ports {
         answer
     }
 
-    async fn report(&self, request: &TradeReportRequest) -> Option<EngineReport> {
+    async fn report(&self, _: &Tenant, request: &TradeReportRequest) -> Option<EngineReport> {
         let (view, _) = self.0.turn(Call::Report).await;
         let answer = match view.fault {
             Fault::Lost | Fault::Unheard => None,
