@@ -146,7 +146,7 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     }
     for (statement, index) in [
         (sessions::OVERDUE.sql.sqlite, "sessions_open ("),
-        (rails::ASLEEP.sql.sqlite, "rail_records_open ("),
+        (rails::NOTIFIED.sql.sqlite, "rail_records_by_id ("),
         (rails::OLDEST.sql.sqlite, "rail_records_open ("),
         (
             rails::ERASE_PAYOUTS.sql.sqlite,
@@ -208,19 +208,31 @@ async fn deposits_are_looked_up_by_compared_reference() {
 // rule: background.isolated
 #[tokio::test]
 async fn reads_of_what_is_due_take_one_step_for_each_partner() {
-    for (statement, index, at) in [
-        (&sessions::OVERDUE_IN, "sessions_open", "expires_at"),
-        (&rails::DUE, "rail_records_due_of_partner", "ask_at"),
+    for (statement, index, of, at) in [
+        (&sessions::OVERDUE_IN, "sessions_open", "", "expires_at"),
+        (
+            &rails::DUE,
+            "rail_records_due_of_rail",
+            " AND rail=?",
+            "ask_at",
+        ),
+        (
+            &rails::WATCHED,
+            "rail_records_watched",
+            " AND rail=?",
+            "watch_at",
+        ),
         (
             &verifications::DUE,
-            "verifications_due_of_partner",
+            "verifications_due_of_verifier",
+            " AND verifier=?",
             "ask_at",
         ),
     ] {
         let plan = assert_cheap(statement.sql.sqlite).await.concat();
-        let steps = format!("{index} (mode=? AND partner_id>?)");
+        let steps = format!("{index} (mode=?{of} AND partner_id>?)");
         assert_eq!(plan.matches(&steps).count(), 2, "{plan}");
-        let rows = format!("{index} (mode=? AND partner_id=? AND {at}<?)");
+        let rows = format!("{index} (mode=?{of} AND partner_id=? AND {at}<?)");
         assert_eq!(plan.matches(&rows).count(), 1, "{plan}");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use gate_core::access::{GateAccess, GateDenial};
 use gate_core::catalogue::Catalogue;
 use gate_core::payout::Payout;
+use gate_core::ports::Rail;
 use gate_core::profile::GateProfile;
 use gate_core::rail::{RailId, RailKind, RailRecord};
 use gate_core::session::{Flow, SessionId, SessionRefusal};
@@ -18,7 +19,7 @@ use gate_core::usecases::quote_session::{
 use gate_core::usecases::redeem_quote::RedeemError;
 use gate_core::usecases::verify_user::VerifyUser;
 use kernel::rates::Side;
-use kernel::{Cas, Mode, Timestamp};
+use kernel::{Cas, Mode, Timestamp, Upstreams};
 use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::stored_response::{RenderError, RenderedResponse};
@@ -42,6 +43,13 @@ pub(crate) struct Payments {
     pub(crate) cancelling: CancelPayment,
 }
 
+fn straight() -> Upstreams<dyn Rail> {
+    Upstreams {
+        present: Some(Arc::new(Straight)),
+        former: None,
+    }
+}
+
 impl Payments {
     /// The widget of a partner, with rails or without.
     pub(crate) fn of(rails: Rails, entitled: bool) -> Self {
@@ -60,16 +68,19 @@ impl Payments {
                 context: context.clone(),
                 idempotent: rails.gate.creating.idempotent.clone(),
                 catalogue,
-                rail: Some(Arc::new(Straight)),
+                rails: straight(),
                 verifying: VerifyUser {
                     context: context.clone(),
                     catalogue: Arc::new(Catalogue::built_in().unwrap()),
-                    verifier: None,
+                    verifiers: Upstreams {
+                        present: None,
+                        former: None,
+                    },
                 },
             },
             cancelling: CancelPayment {
                 context,
-                rail: Some(Arc::new(Straight)),
+                rails: straight(),
             },
             access,
             rails,
@@ -156,6 +167,7 @@ impl Payments {
             payout: Some(account()),
             country: None,
             until: later(),
+            trace_parent: None,
         };
         let id = self.clone().pay(session, name.to_owned(), request).await;
         (
@@ -186,6 +198,7 @@ pub(crate) fn purchase(quote: SignedQuoteId) -> PaymentRequest {
         payout: None,
         country: None,
         until: later(),
+        trace_parent: None,
     }
 }
 

@@ -11,16 +11,16 @@ use gate_core::ports::{VerificationOrder, VerificationStart, Verifier};
 use gate_core::rail::PollLease;
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
-use gate_core::usecases::verify_user::{VerificationRefusal, VerifyUser};
+use gate_core::usecases::verify_user::{StartRequest, VerificationRefusal, VerifyUser};
 use gate_core::verification::{
     Verification, VerificationReport, VerificationState, VerificationStatus,
 };
-use kernel::{Cas, Mode};
+use kernel::{Cas, Mode, Named, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
-use crate::contract::gate_world::{Gate, draft};
+use crate::contract::gate_world::{Gate, VERIFIER, draft};
 use crate::contract::world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,6 +40,12 @@ impl Straight {
         } else {
             VerificationReport::Approved
         }
+    }
+}
+
+impl Named for Straight {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in(VERIFIER)
     }
 }
 
@@ -87,7 +93,10 @@ impl Verifications {
             verifying: VerifyUser {
                 context: context.clone(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
-                verifier: Some(verifier.clone()),
+                verifiers: Upstreams {
+                    present: Some(verifier.clone()),
+                    former: None,
+                },
             },
             advancing: AdvanceVerifications {
                 context,
@@ -103,7 +112,12 @@ impl Verifications {
     }
 
     pub(crate) async fn started(&self, session: SessionId) -> VerificationStatus {
-        let starting = self.verifying.start(self.who(), session, None, None);
+        let asked = StartRequest {
+            answers: None,
+            country: None,
+            trace_parent: None,
+        };
+        let starting = self.verifying.start(self.who(), session, asked);
         starting.await.unwrap().shown.status
     }
 
