@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
+use partner_core::export::{Pages, Window};
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
 use partner_core::sealing::Sealed;
@@ -211,6 +212,17 @@ pub struct CustomerFilter {
     pub email: Option<TextIndexes>,
     /// Only the customer with this `external_id`.
     pub external_id: Option<TextIndexes>,
+}
+
+/// What an operator exports of the gate.
+#[async_trait]
+pub trait GateExports: Send + Sync {
+    /// The rail records created in a window, by id.
+    async fn payments_export(
+        &self,
+        who: &Tenant,
+        window: Window,
+    ) -> StoreResult<Box<dyn Pages<RailRecord>>>;
 }
 
 /// Opens write transactions.

@@ -8,9 +8,11 @@ pub mod names {
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
-    pub use gate_core::ports::{GateStore, GateTx};
+    pub use gate_core::ports::{GateExports, GateStore, GateTx};
+    pub use gate_core::rail::RailRecord;
     pub use kernel::UpstreamName;
     pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
+    pub use partner_core::export::{Pages, Window};
     pub use partner_core::idempotency::Scope;
     pub use partner_core::key::{KeyHash, KeyId};
     pub use partner_core::ports::{
@@ -19,9 +21,9 @@ pub mod names {
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
     pub use partner_core::{Access, Partner, PartnerId, Tenant};
-    pub use pools_core::export::{ExportedEntry, Window};
+    pub use pools_core::export::ExportedEntry;
     pub use pools_core::ports::{
-        Exports, Forgotten, Pages, PoolsStore, PoolsTx, QuoteRetention, StatsReads, TradeStats,
+        Exports, Forgotten, PoolsStore, PoolsTx, QuoteRetention, StatsReads, TradeStats,
         TransactPreflight, TransactSnapshot,
     };
     pub use pools_core::profile::PoolId;
@@ -271,6 +273,17 @@ macro_rules! implement_ports {
             }
 
             // Each export reads its own snapshot.
+            #[async_trait]
+            impl GateExports for $store {
+                async fn payments_export(
+                    &self,
+                    who: &Tenant,
+                    window: Window,
+                ) -> StoreResult<Box<dyn Pages<RailRecord>>> {
+                    Ok(exports::payments(self.snapshot().await?, who, window))
+                }
+            }
+
             #[async_trait]
             impl Exports for $store {
                 async fn trades_export(

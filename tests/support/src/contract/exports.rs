@@ -1,7 +1,7 @@
 //! Exports: a window of a partner's ledger and trades, complete, ordered, from one snapshot.
 
 use kernel::{Mode, Timestamp};
-use pools_core::export::{ExportedEntry, Window};
+use pools_core::export::ExportedEntry;
 use pools_core::ledger::Reason;
 use pools_core::ports::{Deposit, Pages};
 use pools_core::profile::Network;
