@@ -87,7 +87,7 @@ pub(crate) async fn create_embed_verification(
     let answers =
         answers.map_err(|error| ApiError::invalid_request(format!("`answers`: {error}.")))?;
     let verifying = &app.verifying;
-    let started = verifying.start(who.tenant(), who.session(), answers.as_ref(), country);
+    let started = verifying.start(who.tenant(), who.token(), answers.as_ref(), country);
     let started = started.await.map_err(errors::verify_error)?;
     Ok(Json(record(started)))
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CustomerForms, GateStore};
+use gate_core::ports::{CustomerForms, GateStore, UnusedQuotes};
 use gate_core::profile::GateProfile;
 use kernel::{Mode, StoreError};
 use partner_core::ports::{
@@ -35,6 +35,7 @@ pub trait Store:
     + StatsReads
     + GateStore
     + CustomerForms
+    + UnusedQuotes
     + Directory<PoolsProfile>
     + Directory<GateProfile>
     + EventReads

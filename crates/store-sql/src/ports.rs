@@ -8,7 +8,7 @@ pub mod names {
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
-    pub use gate_core::ports::{GateStore, GateTx};
+    pub use gate_core::ports::{GateStore, GateTx, UnusedQuotes};
     pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
     pub use partner_core::idempotency::Scope;
     pub use partner_core::key::{KeyHash, KeyId};
@@ -32,7 +32,7 @@ pub mod names {
     pub use crate::access::{self, StoredProfile};
     pub use crate::{
         ReadStore, Reader, config, contingent_credits, exports, keys, master_keys, partners,
-        preflight, quote_retention, stats,
+        preflight, quote_retention, signed_quotes, stats,
     };
 }
 
@@ -221,6 +221,22 @@ macro_rules! implement_ports {
                 ) -> StoreResult<Forgotten> {
                     let tx = self.begin_tx("quotes_forget").await?;
                     quote_retention::forget(tx, who, expired_for, limit).await
+                }
+            }
+
+            #[async_trait]
+            impl UnusedQuotes for $store {
+                async fn unused_quotes_due(
+                    &self,
+                    mode: Mode,
+                    limit: u32,
+                ) -> StoreResult<Readable<Tenant>> {
+                    signed_quotes::unused_due(&mut self.reader().await?, mode, limit).await
+                }
+
+                async fn unused_quotes_delete(&self, who: &Tenant, limit: u32) -> StoreResult<u64> {
+                    let tx = self.begin_tx("unused_quotes_delete").await?;
+                    signed_quotes::delete_unused(tx, who, limit).await
                 }
             }
 

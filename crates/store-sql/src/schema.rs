@@ -47,6 +47,7 @@ macro_rules! migrations {
             29 "due of partner additive" "0029_due_of_partner_additive.sql",
             30 "installation mode additive" "0030_installation_mode_additive.sql",
             31 "hastened deliveries additive" "0031_hastened_deliveries_additive.sql",
+            33 "widget tokens additive" "0033_widget_tokens_additive.sql",
         )
     };
     (versions: $($version:literal $description:literal $file:literal,)+) => {

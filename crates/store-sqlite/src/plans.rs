@@ -276,6 +276,23 @@ async fn sweeps_follow_an_index() {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains("(mode=? AND partner_id=? AND id>?"), "{plan}");
     }
+    let due = "sessions_quotes_due (mode=? AND partner_id=?";
+    for (statement, searches) in [
+        (signed_quotes::ENDED.sql.sqlite, &[due][..]),
+        (signed_quotes::SWEPT.sql.sqlite, &[due]),
+        (
+            signed_quotes::DELETE_UNUSED.sql.sqlite,
+            &[
+                due,
+                "signed_quotes_unused (mode=? AND partner_id=? AND session_id=?)",
+            ],
+        ),
+    ] {
+        let plan = assert_cheap(statement).await.concat();
+        for search in searches {
+            assert!(plan.contains(search), "{plan}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{Gate, draft};
+use crate::contract::payments::first_token;
 use crate::contract::world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -103,7 +104,8 @@ impl Verifications {
     }
 
     pub(crate) async fn started(&self, session: SessionId) -> VerificationStatus {
-        let starting = self.verifying.start(self.who(), session, None, None);
+        let token = first_token(session);
+        let starting = self.verifying.start(self.who(), token, None, None);
         starting.await.unwrap().shown.status
     }
 
