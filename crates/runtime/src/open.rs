@@ -36,7 +36,9 @@ use providers::MeasuredRates;
 use tokio_util::sync::CancellationToken;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
-use crate::background::{delete_old_quotes, follow_rates, spawn_maintenance, sweep_idempotency};
+use crate::background::{
+    delete_old_quotes, delete_unused_quotes, follow_rates, spawn_maintenance, sweep_idempotency,
+};
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database, UpstreamChoice};
 use crate::customer_forms::compare_customers;
@@ -463,6 +465,14 @@ impl Runtime {
         let of = (config.mode, config.quote_retention);
         self.tasks.start("quote_retention", move |stop| {
             delete_old_quotes(store.clone(), store.clone(), of, stop)
+        });
+    }
+
+    /// Starts deleting quotes of the widget that were not redeemed when their session ended, until shutdown.
+    pub fn delete_unused_quotes(&self) {
+        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
+        self.tasks.start("unused_quotes", move |stop| {
+            delete_unused_quotes(store.clone(), store.clone(), mode, stop)
         });
     }
 

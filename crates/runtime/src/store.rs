@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CustomerForms, GateExports, GateStore};
+use gate_core::ports::{CustomerForms, GateExports, GateStore, UnusedQuotes};
 use gate_core::profile::GateProfile;
 use kernel::{Mode, StoreError};
 use partner_core::ports::{
@@ -36,6 +36,7 @@ pub trait Store:
     + StatsReads
     + GateStore
     + CustomerForms
+    + UnusedQuotes
     + Directory<PoolsProfile>
     + Directory<GateProfile>
     + EventReads

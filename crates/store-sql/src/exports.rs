@@ -123,7 +123,15 @@ impl Pages<RailRecord> for Payments {
     async fn next(&mut self, limit: u32) -> StoreResult<Vec<RailRecord>> {
         let mode = self.who.mode;
         let (from, to) = (self.window.from(), self.window.to());
-        let values = values![mode, &self.who.partner, self.after, first_id(to), from, to, limit];
+        let values = values![
+            mode,
+            &self.who.partner,
+            self.after,
+            first_id(to),
+            from,
+            to,
+            limit
+        ];
         let rows = self.snapshot.connection().fetch_all(&PAYMENTS, values);
         let page: Vec<RailRecord> = rows
             .await?

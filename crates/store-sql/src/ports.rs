@@ -8,7 +8,7 @@ pub mod names {
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
-    pub use gate_core::ports::{GateExports, GateStore, GateTx};
+    pub use gate_core::ports::{GateExports, GateStore, GateTx, UnusedQuotes};
     pub use gate_core::rail::RailRecord;
     pub use kernel::UpstreamName;
     pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
@@ -34,7 +34,7 @@ pub mod names {
     pub use crate::access::{self, StoredProfile};
     pub use crate::{
         ReadStore, Reader, config, contingent_credits, exports, keys, master_keys, partners,
-        preflight, quote_retention, stats,
+        preflight, quote_retention, signed_quotes, stats,
     };
 }
 
@@ -227,6 +227,22 @@ macro_rules! implement_ports {
             }
 
             #[async_trait]
+            impl UnusedQuotes for $store {
+                async fn unused_quotes_due(
+                    &self,
+                    mode: Mode,
+                    limit: u32,
+                ) -> StoreResult<Readable<Tenant>> {
+                    signed_quotes::unused_due(&mut self.reader().await?, mode, limit).await
+                }
+
+                async fn unused_quotes_delete(&self, who: &Tenant, limit: u32) -> StoreResult<u64> {
+                    let tx = self.begin_tx("unused_quotes_delete").await?;
+                    signed_quotes::delete_unused(tx, who, limit).await
+                }
+            }
+
+            #[async_trait]
             impl TransactPreflight for $store {
                 async fn transact_snapshot(
                     &self,
@@ -280,7 +296,11 @@ macro_rules! implement_ports {
                     who: &Tenant,
                     window: Window,
                 ) -> StoreResult<Box<dyn Pages<RailRecord>>> {
-                    Ok(exports::payments(self.snapshot().await?, who, window))
+                    Ok(exports::payments(
+                        self.export_snapshot().await?,
+                        who,
+                        window,
+                    ))
                 }
             }
 

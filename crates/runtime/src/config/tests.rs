@@ -92,6 +92,13 @@ fn gate_defaults_equal_documented_defaults() {
     ] {
         assert_eq!(text(limits.of(group)), expected);
     }
+    for (group, expected) in [
+        (Group::Embed, "medium 180/60s"),
+        (Group::EmbedQuotes, "medium 30/60s"),
+        (Group::EmbedPayments, "medium 15/60s"),
+    ] {
+        assert_eq!(text(&limits.of_session(group)), expected);
+    }
     let limits = gate(&[("THROTTLE_CREATE_SESSION", "7/1s")]).unwrap();
     assert_eq!(text(limits.of(Group::CreateSession)), "short 7/1s");
     assert!(gate(&[("THROTTLE", "off")]).is_none());

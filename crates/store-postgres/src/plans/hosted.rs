@@ -149,6 +149,7 @@ const READS: &[Lookup] = &[
 const WRITES: &[Lookup] = &[
     (sessions::FIND.sql.postgres, &["(id = $3)", PAYMENT]),
     (sessions::APPLY.sql.postgres, &["(id = $3)", PAYMENT]),
+    (sessions::COUNT_TOKEN.sql.postgres, &["(id = $3)"]),
     (
         rails::FIND.sql.postgres,
         &["(id = $3)", "(id = r.quote_id)"],
@@ -170,6 +171,12 @@ const WRITES: &[Lookup] = &[
         &["(session_id = $3)"],
     ),
     (signed_quotes::CONSUME.sql.postgres, &["(id = $3)"]),
+    (signed_quotes::ENDED.sql.postgres, &["(partner_id = $2)"]),
+    (
+        signed_quotes::DELETE_UNUSED.sql.postgres,
+        &["(expires_at <= $3)", "(session_id = s.id)", ".id)"],
+    ),
+    (signed_quotes::SWEPT.sql.postgres, &["(expires_at <= $3)"]),
     (verifications::FIND.sql.postgres, &["(session_id = $3)"]),
     (verifications::PUT.sql.postgres, &["(id = $3)"]),
     (transactions::FIND.sql.postgres, &["(id = $3)"]),

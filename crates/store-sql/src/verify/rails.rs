@@ -33,7 +33,9 @@ impl Work<'_> {
             Ok(())
         };
         let connection = self.snapshot.connection();
-        connection.walk(&walked::OPEN_ITEMS, &[], &mut visit).await?;
+        connection
+            .walk(&walked::OPEN_ITEMS, &[], &mut visit)
+            .await?;
         self.report.open_items = items;
         Ok(())
     }

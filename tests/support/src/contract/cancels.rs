@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::RAIL;
-use crate::contract::payments::Payments;
+use crate::contract::payments::{Payments, first_token};
 use crate::contract::world::World;
 
 /// A cancellation and a poll of one payment.
@@ -168,7 +168,8 @@ struct Started {
 impl Started {
     async fn cancel(&self, cancelling: &CancelPayment) -> Told {
         let who = self.widget.who();
-        Told::of(cancelling.cancel(who, self.session, self.payment).await)
+        let token = first_token(self.session);
+        Told::of(cancelling.cancel(who, token, self.payment).await)
     }
 
     /// Cancels and polls in the rail's order. Returns the end of the cancellation.
@@ -313,7 +314,8 @@ pub async fn concurrent_cancel_and_settlement_have_one_winner(world: World<impl 
         for _ in 0..2 {
             let (widget, who) = (widget.clone(), who.clone());
             racing.spawn(async move {
-                let cancelling = widget.cancelling.cancel(&who, session, payment);
+                let token = first_token(session);
+                let cancelling = widget.cancelling.cancel(&who, token, payment);
                 cancelling.await.map(|record| record.state.status())
             });
         }

@@ -3,7 +3,8 @@
 use kernel::{Mode, Timestamp};
 use pools_core::export::ExportedEntry;
 use pools_core::ledger::Reason;
-use pools_core::ports::{Deposit, Pages};
+use partner_core::export::{Pages, Window};
+use pools_core::ports::Deposit;
 use pools_core::profile::Network;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{self, CannotComplete};

@@ -132,7 +132,7 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         event(rows, EARLIER, &object, "rail.pay_in.failed")
     }),
     breach("event-has-its-rail-record", |rows| {
-        let again = "status = 'processing', ended_at = NULL, failure_code = NULL";
+        let again = "status = 'processing', ended_at = NULL, failure_code = NULL, watch_at = NULL";
         record(rows, again, rows.failed)
     })
     .with(&["rail-record-has-its-transaction"]),

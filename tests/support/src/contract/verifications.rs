@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{Gate, VERIFIER, draft};
+use crate::contract::payments::first_token;
 use crate::contract::world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -117,7 +118,9 @@ impl Verifications {
             country: None,
             trace_parent: None,
         };
-        let starting = self.verifying.start(self.who(), session, asked);
+        let starting = self
+            .verifying
+            .start(self.who(), first_token(session), asked);
         starting.await.unwrap().shown.status
     }
 
@@ -185,6 +188,7 @@ pub async fn verification_reads_back_and_ends_once(world: World<impl GateFixture
     world.clock().advance(SECOND);
     assert!(world.verifications_due(Mode::Test).await.is_empty());
     let pending = Verification {
+        verifier: Some(UpstreamName::built_in(VERIFIER)),
         state: VerificationState::Pending,
         reference: Some("case-1".to_owned()),
         asking: PollLease {
