@@ -12,13 +12,15 @@ use gate_core::catalogue::Catalogue;
 use gate_core::events::RenderResource;
 use gate_core::ports::{Rail, Verifier};
 use gate_core::profile::GateProfile;
+use gate_core::rail::Finding;
 use gate_core::token::TokenKey;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::compare_customers::CompareCustomers;
 use gate_core::usecases::context::GateContext;
+use gate_core::usecases::wake_rail::Waking;
 use gate_core::usecases::watch_rails::WatchRails;
-use instruments::Program;
+use instruments::{Program, upstream};
 use kernel::{Clock, Entropy, Mode, NoWritesReason, StoreError, StoreResult, Upstreams};
 use partner_core::events::Service;
 use partner_core::ports::{
@@ -510,6 +512,10 @@ impl Runtime {
 
     /// Starts asking each rail about its records, and counting those of other rails, until shutdown.
     pub fn settle_rails(&self, context: &GateContext) {
+        upstream::rail_begin(
+            &Finding::ALL.map(Finding::as_str),
+            &Waking::ALL.map(Waking::as_str),
+        );
         let mode = self.base.config.mode;
         for rail in self.rails.iter() {
             let store = self.base.store.clone();

@@ -1,9 +1,9 @@
 //! Exports: a window of a partner's ledger and trades, complete, ordered, from one snapshot.
 
 use kernel::{Mode, Timestamp};
+use partner_core::export::{Pages, Window};
 use pools_core::export::ExportedEntry;
 use pools_core::ledger::Reason;
-use partner_core::export::{Pages, Window};
 use pools_core::ports::Deposit;
 use pools_core::profile::Network;
 use pools_core::quote::Side;
@@ -19,7 +19,7 @@ pub(crate) fn ever() -> Window {
     Window::new(at(0), at(253_402_300_799_999)).unwrap()
 }
 
-async fn all<T>(mut pages: Box<dyn Pages<T>>, limit: u32) -> Vec<T> {
+pub(crate) async fn all<T>(mut pages: Box<dyn Pages<T>>, limit: u32) -> Vec<T> {
     let mut found = Vec::new();
     loop {
         let page = pages.next(limit).await.unwrap();

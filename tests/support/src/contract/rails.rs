@@ -27,11 +27,13 @@ use kernel::{
     Amount, Asset, Cas, Mid, Mode, Named, Timestamp, TraceParent, UpstreamName, Upstreams,
 };
 use partner_core::Tenant;
+use partner_core::export::Window;
 use partner_core::ports::RateSource;
 use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedResponse};
 use rust_decimal::Decimal;
 use tokio::task::JoinSet;
 
+use crate::contract::exports::all;
 use crate::contract::fixture::GateFixture;
 use crate::contract::gate_world::{DAY, Gate, RAIL, answer, draft, key};
 use crate::contract::world::{MILLI, World};
@@ -487,6 +489,36 @@ pub async fn what_a_rail_has_said_reads_back(world: World<impl GateFixture>) {
     );
     drop(tx);
     world.assert_clean().await;
+}
+
+// rule: cli.export.payments
+pub async fn payments_export_has_each_payment_of_its_window_once(world: World<impl GateFixture>) {
+    let rails = world.open_rails("acme").await;
+    let rival = world.open_rails("rival").await;
+    let who = rails.who().clone();
+    let mut made = Vec::new();
+    for (name, amount) in [("one", "100.00"), ("two", "101.05"), ("three", "102.00")] {
+        made.push(rails.redeemed(name, amount).await.1);
+        world.clock().advance(Duration::from_secs(1));
+    }
+    rival.redeemed("other", "103.00").await;
+    rails.settling.advance(&who, made[1]).await.unwrap();
+    let exported = async |from: Timestamp, to: Timestamp, limit| {
+        let window = Window::new(from, to).unwrap();
+        let exports = &world.fixture.gate().exports;
+        let pages = exports.payments_export(&who, window).await.unwrap();
+        all(pages, limit).await
+    };
+    let mut stored = Vec::new();
+    for id in &made {
+        stored.push(world.record(&who, *id).await.unwrap());
+    }
+    let [first, second, third] = [0, 1, 2].map(|place| stored[place].created_at);
+    for limit in [1, 2, 9] {
+        assert_eq!(exported(first, third.plus(MILLI), limit).await, stored);
+        assert_eq!(exported(second, third, limit).await, stored[1..2]);
+        assert_eq!(exported(first.plus(MILLI), second, limit).await, []);
+    }
 }
 
 // rule: rail.elsewhere, rail.name
