@@ -1,5 +1,6 @@
 """An installation on a private PostgreSQL that the commands of the operator's pages set up, as its operator pastes them."""
 
+import collections
 import contextlib
 import os
 import re
@@ -34,16 +35,22 @@ SERVER, FUNCTIONS = section(OPERATING, "## On a database server"), section(OPERA
 
 
 class SlowRail(Rail):
-    """A rail on which the first payment settles, under a reference, and every other one stays in progress."""
+    """A rail on which a part of each payment arrives. When it was asked about two of them again, one settles, under a reference."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.reports = collections.Counter()
 
     def truth(self, method, record, operation):
         found = super().truth(method, record, operation)
-        if found.get("status") != "settled":
+        if method != "GET" or found["status"] == "unknown":
             return found
-        if self.settled <= {record}:
-            return {**found, "reference": "statement-7"}
+        self.reports[record] += 1
+        again = [known for known, reports in self.reports.items() if reports > 1]
+        if len(again) > 1 and self.settled <= {record}:
+            return {"status": "settled", "reference": "statement-7"}
         self.states[record] = "processing"
-        return {"status": "processing"}
+        return {"status": "processing", "received": {"amount": "1.00"}}
 
 
 class Operated:

@@ -420,6 +420,34 @@ def processing(method, path, body):
 
 
 # rule: ops.alarms-true
+@pytest.mark.alerts("PenstockRailUnderpaid", "PenstockRailMoney", "PenstockHeldElsewhere")
+def test_alerts_fire_for_other_money_at_the_rail_and_for_a_rail_that_is_not_configured(tmp_path, on_server, fires):
+    arrived = ["20.00"]
+
+    def respond(method, path, body):
+        answer = processing(method, path, body)
+        return {**answer, "received": {"amount": arrived[0]}} if method == "GET" else answer
+
+    with Upstream(respond) as rail:
+        world = on_server(PENSTOCK_RAIL=f"http:{rail.url}")
+        partner = world.partner(gate=gate_profile(SHOP))
+        # A service that restarts keeps its address.
+        metrics = {"PENSTOCK_METRICS_LISTEN": f"127.0.0.1:{free_port()}"}
+        with (
+            world.service,
+            world.installation.start_gate(**metrics) as gate,
+            watched(tmp_path, world.service, gate) as prometheus,
+        ):
+            assert User(gate, partner).pay().status_code == 201
+            fires(prometheus, "PenstockRailUnderpaid")
+            arrived[0] = "110.00"
+            fires(prometheus, "PenstockRailMoney")
+            assert gate.stop() == 0
+            with world.installation.start_gate(PENSTOCK_RAIL="none", **metrics):
+                fires(prometheus, "PenstockHeldElsewhere")
+
+
+# rule: ops.alarms-true
 @pytest.mark.alerts(
     "PenstockTradeStuck",
     "PenstockPaymentStuck",

@@ -15,8 +15,14 @@ from servers import OnServer
 from test_webhooks import Receiver, listen
 
 RUNBOOK = re.compile(r"\{\{ \$externalLabels\.docs \}\}/operating\.md#(\w+)")
-# Exported only with rate sources, which this service does not have, or by `penstock verify`.
-OF_OTHERS = {"penstock_rate_pairs", "penstock_verify_ok", "penstock_verify_completed_timestamp_seconds"}
+# Exported only with rate sources, which this service does not have, by a gate service, or by `penstock verify`.
+OF_OTHERS = {
+    "penstock_rate_pairs",
+    "penstock_held_elsewhere",
+    "penstock_rail_findings_total",
+    "penstock_verify_ok",
+    "penstock_verify_completed_timestamp_seconds",
+}
 # Exported only for a database file.
 OF_FILES = {"penstock_store_free_bytes", "penstock_store_size_bytes"}
 METRIC = re.compile(r"\b(?:penstock|process|invariant)_[a-z_]+\b")
@@ -88,8 +94,14 @@ def test_grafana_reads_the_dashboard():
         cells |= taken
 
 
-# Durations without a call are no numbers, and a pools service calls neither a rail nor a verifier.
-OF_THE_GATE = ("penstock_rail_call_duration_seconds", "penstock_verifier_call_duration_seconds")
+# Durations without a call are no numbers, and a pools service has neither a rail nor a verifier.
+OF_THE_GATE = (
+    "penstock_rail_call_duration_seconds",
+    "penstock_verifier_call_duration_seconds",
+    "penstock_held_elsewhere",
+    "penstock_rail_findings_total",
+    "penstock_rail_notifications_total",
+)
 
 
 @pytest.fixture(params=[Installation, OnServer])

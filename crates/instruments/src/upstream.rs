@@ -65,7 +65,7 @@ impl Metrics {
         );
         let held_elsewhere = book.named_gauges(
             "penstock_held_elsewhere",
-            "Payments that are processing at a rail, and verifications that are pending at a verifier, that this process is not configured with. Nobody is asked about them",
+            "Payments that are processing at a rail, and verifications that are pending at a verifier, that this process is not configured with. It asks no upstream about them",
             ["upstream", "name"],
         );
         let verifier = book.counters(

@@ -2,7 +2,7 @@
 //!
 //! A late response, a broken connection, a redirect, another status than 200, another content type than JSON, a malformed body and
 //! the id of another record all count as no response. No decision is based on a missing response: the next poll asks again under
-//! the same record id.
+//! the same record id. A 404 for a report says that the rail does not know the payment, but only with a JSON object as its body.
 //!
 //! Polls have limits of their own, so that no other call delays them. The permits for the other calls are divided evenly among
 //! partners, so that partners whose calls hang delay no other partner.

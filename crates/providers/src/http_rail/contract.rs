@@ -11,38 +11,57 @@ The interface of a rail, which collects and sends fiat, and swaps assets. The op
 `PENSTOCK_RAIL=http:<url>`; the gate service calls it.
 
 Penstock requests instructions before it stores a pay-in, begins a payment after it has stored the pay-in, pay-out or swap, and then \
-requests reports until the payment has ended. The rail moves the money of a payment that has begun.
+requests reports until the payment has ended. For 30 days after that it asks once a day whether the rail still reports the same. The \
+rail moves the money of a payment that has begun.
 
-In a swap, which only the widget makes and only where the operator's catalogue offers it, the user sends `source_amount` of `source_asset` on \
-`source_network`, and the rail delivers `crypto_amount` of `asset` on `network` to `wallet_address`. `fiat_amount` is the value of both; no \
-fiat moves.
+In a swap, which only the widget makes and only where the operator's catalogue offers it, the user sends `source_amount` of \
+`source_asset` on `source_network`, and the rail delivers `crypto_amount` of `asset` on `network` to `wallet_address`. `fiat_amount` is \
+the value of both; no fiat moves.
 
 - **The payment's id is the idempotency key.** Every request may arrive twice, late or out of order. A repeated request changes nothing \
 and gets the same response. Money moves once per id.
-- **Without a valid response nothing is decided.** A response counts as absent if it takes longer than 3 seconds, breaks off, has another \
-status than 200, has another content type than `application/json`, is longer than 128 KiB, names another id or does not follow this \
-contract. Penstock then neither settles nor ends the payment; it asks again under the same id, after 1 second at first and after 60 \
-seconds at most. So a rail that does not know the outcome yet reports `processing`, and one that cannot tell responds with 503. It \
-never guesses.
-- **404 for a report means that the payment has not begun.** Penstock then begins it, again under the same id. A rail that has lost its \
-records must not respond with 404.
-- **A payment ends** as `settled`, `failed` or `cancelled`. These states are final. A pay-out is never `cancelled`: Penstock ignores \
-such a report, logs an error and asks again. A hosted pay-out, which has `payout`, and a swap may be: the user sends the crypto first, as the \
-instructions say, and may give up before that.
+- **A payment belongs to one rail.** Penstock stores the name of the rail with each payment, and sends calls about it to that rail only, \
+also after the operator has configured another rail for new payments.
+- **Without a valid response nothing is decided.** A response counts as absent if it takes longer than 3 seconds, breaks off, has \
+another status than 200, has another content type than `application/json`, is longer than 128 KiB, names another id or does not follow \
+this contract. Penstock then neither settles nor ends the payment; it asks again under the same id, after 1 second at first and after 60 \
+seconds at most. So a rail that does not know the outcome yet reports `processing`, and one that cannot tell responds with 503. It never \
+guesses.
+- **404 for a report means that the rail does not know the payment.** It counts only with the content type `application/json` and a JSON \
+object as its body, so that no proxy can say it. Penstock then begins the payment, again under the same id. After the rail has once \
+accepted or reported a payment, a 404 is a contradiction: the operator is alerted, and Penstock never begins that payment again. So a \
+rail that has lost its records responds with 503, and not with 404.
+- **A payment has a deadline**, `pay_until`, except a pay-out that is not hosted. Until then the user can pay. From then on Penstock \
+asks to cancel the payment before each report. The rail takes no money that comes later: it gives it back and reports `failed` with the \
+reason `expired`.
+- **A rail settles the whole amount, or nothing.** While less than the amount has arrived, report `processing`, with `received`. If less \
+or more than the amount has arrived in the end, give it back and report `failed` with the reason `amount_differs`. `received` is what \
+has arrived of what the user pays: the fiat of a pay-in, the asset of a hosted pay-out, the source of a swap. `settled` with a \
+`received` that differs is a contradiction and settles nothing. So is every report of another currency, asset or network than the \
+payment's.
+- **A payment ends** as `settled`, `failed` or `cancelled`. These states are final. A pay-out is never `cancelled`: Penstock counts such \
+a report as a contradiction and asks again. A hosted pay-out, which has `payout`, and a swap may be: the user sends the crypto first, as \
+the instructions say, and may give up before that.
+- **Money that comes back** after `settled` is reported as `returned`. Penstock changes no payment that has ended. A report that differs \
+from the end of a payment is left for the operator, who settles the money with the rail.
 - **A cancellation is final too.** After the response `cancelled` no money moves under that id, also if the payment begins later.
-- **A rail may notify the gate** that the state of a payment may have changed (`railNotification`). Penstock then requests a report at \
-once. A notification decides nothing, and Penstock asks without one too.
-- Both sides ignore unknown fields. Amounts are decimal strings and are never rounded.";
+- **A rail may notify the gate** that the state of a payment may have changed (`railNotification`), also after its end. Penstock then \
+requests a report at once. A notification decides nothing, and Penstock asks without one too.
+- Both sides ignore unknown fields. Amounts are decimal strings and are never rounded. Only of `received`, digits beyond those of the \
+asset are cut off.";
 
 pub(super) static INSTRUCTIONS: Call = Call {
     method: Method::POST,
     path: "/v1/payments/{id}/instructions",
     id: "instructPayer",
     summary: "State what the payer needs",
-    description: "Sent before a pay-in, a hosted pay-out or a swap is stored. Moves nothing and promises nothing: the payment may never be stored, and \
-        then the id never begins. For a pay-in, say how to pay the fiat. For a hosted pay-out, say where to send the crypto, and for a swap where to send \
-        the source: `address`, `network`, `asset`, `amount`, and `memo` if the network needs one. Without a valid response the payment is \
-        refused with 503, and the next attempt has another id.",
+    description: "Sent before a pay-in, a hosted pay-out or a swap is stored. Moves nothing and promises nothing: the payment may never \
+        be stored, and then the id never begins. For a pay-in, say how to pay the fiat. For a hosted pay-out, say where to send the \
+        crypto, and for a swap where to send the source: `address`, `network`, `asset`, `amount`, and `memo` if the network needs one. \
+        Instructions may not differ from the payment. `amount` is what the user pays, as a number, and `currency` is that of the \
+        payment. `asset` and `network` are those that the user sends, in a pay-in those that the user buys. For a hosted pay-out and a \
+        swap, `address` must be a valid address of its network. Each of these may be absent. Instructions that differ are refused, \
+        and the operator is alerted. Without a valid response the payment is refused with 503, and the next attempt has another id.",
     body: Some(Document::of::<wire::Payment>()),
     response: Document::of::<wire::InstructionsAnswer>(),
     statuses: &[],
@@ -53,9 +72,10 @@ pub(super) static BEGIN: Call = Call {
     path: "/v1/payments/{id}",
     id: "beginPayment",
     summary: "Begin a payment",
-    description: "Penstock has stored the payment: collect its fiat, send it, or await the source of a swap. Sent at the first poll, and again whenever a report is 404. \
-        Respond with `accepted` also for a payment that is in progress or has ended. A payment that the rail cannot carry out is \
-        accepted too, and reported as `failed`. Respond with 409 if the id has begun with other terms.",
+    description: "Penstock has stored the payment: collect its fiat, send it, or await the source of a swap. Sent at the first poll, and \
+        again if a report is 404 before the rail has accepted or reported the payment; never after `pay_until`. Respond with `accepted` \
+        also for a payment that is in progress or has ended. A payment that the rail cannot carry out is accepted too, and reported as \
+        `failed`. Respond with 409 if the id has begun with other terms.",
     body: Some(Document::of::<wire::Payment>()),
     response: Document::of::<wire::BeginAnswer>(),
     statuses: &[(
@@ -69,10 +89,16 @@ pub(super) static REPORT: Call = Call {
     path: "/v1/payments/{id}",
     id: "reportPayment",
     summary: "Report the state of a payment",
-    description: "Sent after the payment has begun, until a report ends it. Respond with 404 only if the payment has not begun.",
+    description: "Sent after the payment has begun, until a report ends it. After the end it is sent once a day for 30 days, and once \
+        after each notification: report what has happened, such as `returned`. Respond with 404 only if the rail has never accepted or \
+        reported the payment.",
     body: None,
     response: Document::of::<wire::Report>(),
-    statuses: &[("404", "The payment has not begun")],
+    statuses: &[(
+        "404",
+        "The rail does not know the payment. The content type is `application/json`, and the body is a JSON object, which may have the \
+         `id` of the call. Any other 404 is no valid response: Penstock decides nothing on it",
+    )],
 };
 
 pub(super) static CANCEL: Call = Call {
@@ -80,8 +106,9 @@ pub(super) static CANCEL: Call = Call {
     path: "/v1/payments/{id}/cancel",
     id: "cancelPayment",
     summary: "Cancel a payment",
-    description: "The user of a hosted payment has given up. Respond with `cancelled` if no money has moved and none will, also if the payment \
-        has not begun. Respond with `not_cancellable` if it is too late.",
+    description: "The user of a hosted payment has given up, or `pay_until` has passed. Respond with `cancelled` if no money has moved \
+        and none will, also if the payment has not begun. Respond with `not_cancellable` if it is too late: then the report decides. \
+        After `pay_until` the call is repeated before each report until the payment has ended.",
     body: Some(Document::of::<wire::Payment>()),
     response: Document::of::<wire::CancelAnswer>(),
     statuses: &[],
@@ -92,7 +119,7 @@ static CONTRACT: Contract = Contract {
     setting: "PENSTOCK_RAIL",
     title: "Penstock Rail Contract",
     description: DESCRIPTION,
-    version: "2026-11-25",
+    version: "2026-11-29",
     url: "http://127.0.0.1:9100",
     id: PathId {
         name: "id",

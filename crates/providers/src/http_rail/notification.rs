@@ -29,10 +29,10 @@ pub(super) fn webhooks() -> Paths {
         .operation_id(Some("railNotification"))
         .summary(Some("Notify the gate that a payment may have changed"))
         .description(Some(
-            "Send it to `POST /v1/rail_notifications` of the gate. It is optional and never believed: Penstock requests a report of the \
-             payment at once, and only the report counts. A repeated or replayed notification changes nothing, and any number of them \
-             adds one request. The response is the same for every id. Treat any response as final: without a notification Penstock \
-             requests the report later.",
+            "Send it to `POST /v1/rail_notifications` of the gate, also for a payment that has ended. It is optional and never believed: \
+             Penstock requests a report of the payment at once, and only the report counts. It counts only for payments of the rail whose \
+             secret has signed it. A repeated or replayed notification changes nothing, and any number of them adds one request. The \
+             response is the same for every id. Treat any response as final: without a notification Penstock requests the report later.",
         ))
         .parameter(signature())
         .request_body(Some(DOCUMENT.body()))
@@ -63,8 +63,9 @@ fn signature() -> Parameter {
         .parameter_in(ParameterIn::Header)
         .required(Required::True)
         .description(Some(
-            "`t=<unix seconds>,v1=<hex>`: lowercase hex of HMAC-SHA256 over `<t>.<body>`, whose key is `PENSTOCK_RAIL_SECRET`. `t` is at \
-             most five minutes away from the gate's clock. While the secret changes, a second `v1` may follow.",
+            "`t=<unix seconds>,v1=<hex>`: lowercase hex of HMAC-SHA256 over `<t>.<body>`, whose key is the secret of the rail: \
+             `PENSTOCK_RAIL_SECRET`, or `PENSTOCK_RAIL_FORMER_SECRET` of a former rail. `t` is at most five minutes away from the gate's \
+             clock. While the secret changes, a second `v1` may follow.",
         ))
         .schema(Some(String::schema()))
         .example(Some("t=1779710400,v1=0123…".into()))

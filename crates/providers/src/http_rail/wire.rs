@@ -64,7 +64,7 @@ pub(super) struct Payment {
     /// The amount of the asset: a decimal string, never a number.
     #[schema(example = "107.10", pattern = "^(0|[1-9][0-9]*)(\\.[0-9]+)?$")]
     crypto_amount: String,
-    /// Until when the customer can pay. Money that comes later is given back: report `failed` with the reason `expired`. Absent if the
+    /// Until when the customer can pay. Give money that comes later back, and report `failed` with the reason `expired`. Absent if the
     /// customer pays nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime, example = "2026-05-25T12:30:00.000Z")]
@@ -190,7 +190,7 @@ pub(super) enum Report {
         #[schema(nullable = false)]
         received: Option<ReceivedAnswer>,
     },
-    /// The payment could not be completed, and what has arrived is given back. Final.
+    /// The payment could not be completed, and the rail gives back what has arrived. Final.
     Failed {
         /// The id in the path.
         #[schema(example = "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
@@ -199,7 +199,7 @@ pub(super) enum Report {
         #[schema(example = "account_closed", pattern = "^[a-z0-9_]{1,64}$")]
         #[serde(deserialize_with = "code")]
         code: String,
-        /// Why the money is given back.
+        /// Why the rail gives the money back.
         #[schema(nullable = false)]
         #[serde(default, deserialize_with = "reason")]
         reason: Option<Reason>,
