@@ -182,6 +182,7 @@ fn payment_request_never_shows_address_or_account() {
         payout: Some(account.into()),
         country: None,
         until: Timestamp::from_millis(0).unwrap(),
+        trace_parent: None,
     };
     let shown = format!("{request:?}");
     assert!(shown.contains(quote), "{shown}");

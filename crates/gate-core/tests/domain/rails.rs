@@ -68,6 +68,7 @@ pub(crate) fn record((kind, hosted): (RailKind, bool), state: RailState) -> Rail
         acknowledged_at: None,
         received: None,
         open_item: None,
+        trace_parent: None,
         watch_at: None,
     }
 }

@@ -27,6 +27,7 @@ fn verification(state: VerificationState) -> Verification {
             token: None,
             next_at: after(500),
         },
+        trace_parent: None,
     }
 }
 
