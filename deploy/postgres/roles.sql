@@ -66,7 +66,7 @@ GRANT INSERT ON installation_mode TO penstock_serve, penstock_operate;
 -- Statistics of growing tables, for the planner.
 GRANT EXECUTE ON FUNCTION gather_statistics() TO penstock_serve, penstock_operate;
 
--- Idempotency keys, stored responses, previews and quotes that were never executed are deleted after a while. An endpoint's
--- secrets and a partner's deposit claims are replaced as a whole.
-GRANT DELETE ON answers, idempotency_keys, quote_previews, quotes TO penstock_serve, penstock_operate;
+-- Idempotency keys, stored responses, previews and quotes that were never executed or redeemed are deleted after a while. An
+-- endpoint's secrets and a partner's deposit claims are replaced as a whole.
+GRANT DELETE ON answers, idempotency_keys, quote_previews, quotes, signed_quotes TO penstock_serve, penstock_operate;
 GRANT DELETE ON deposit_claims, webhook_secrets TO penstock_operate;

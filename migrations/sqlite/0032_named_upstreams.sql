@@ -28,6 +28,9 @@ CREATE INDEX rail_records_open_items ON rail_records (mode, partner_id, id) WHER
 ALTER TABLE rail_records ADD COLUMN watch_at INTEGER
     CONSTRAINT rail_records_watch_at CHECK (watch_at IS NULL OR ended_at IS NOT NULL);
 
+-- A notification names a record without its partner, in progress or ended.
+CREATE INDEX rail_records_by_id ON rail_records (id);
+
 -- The W3C `traceparent` of the request that made the row.
 ALTER TABLE rail_records ADD COLUMN trace_parent TEXT;
 ALTER TABLE verifications ADD COLUMN trace_parent TEXT;

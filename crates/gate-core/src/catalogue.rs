@@ -197,11 +197,11 @@ impl Catalogue {
             .map_or(&VerificationRule::Always, |country| &country.verification)
     }
 
-    /// Whether the users of any country must be verified, for any amount.
+    /// Whether the users of any supported country must be verified, for any amount.
     #[must_use]
     pub fn requires_verification(&self) -> bool {
-        let mut rules = self.countries.iter().map(|country| &country.verification);
-        rules.any(|rule| *rule != VerificationRule::Never)
+        let mut served = self.countries.iter().filter(|country| country.supported);
+        served.any(|country| country.verification != VerificationRule::Never)
     }
 
     /// The currency with this code. The case of the code does not matter.

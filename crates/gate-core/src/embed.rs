@@ -81,6 +81,15 @@ kernel::id_kind!(TokenIdKind, "token");
 /// The id of a token. A token states its ULID alone.
 pub type TokenId = Id<TokenIdKind>;
 
+/// A token of a session. Each token of a session has a number, and only the newest ones are valid
+/// ([`Session::admits`](crate::session::Session::admits)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SessionToken {
+    pub session: SessionId,
+    /// How many tokens of the session were made with this one. A token of an earlier version has the number 0.
+    pub number: u32,
+}
+
 /// The claims of an embed token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claims {
@@ -90,8 +99,8 @@ pub struct Claims {
     pub key: KeyId,
     /// The partner and mode of the widget.
     pub tenant: Tenant,
-    /// The session that the token is bound to; `None` for the open widget.
-    pub session: Option<SessionId>,
+    /// The session that the token is bound to, with the token's number; `None` for the open widget.
+    pub session: Option<SessionToken>,
     /// The permissions.
     pub scopes: Scopes,
     /// When the token was issued, in whole seconds.
@@ -110,6 +119,7 @@ struct Written {
     sub: String,
     mode: String,
     sid: Option<String>,
+    num: Option<u32>,
     scopes: Vec<String>,
     iat: i64,
     exp: i64,
@@ -132,7 +142,7 @@ impl Claims {
     ///
     /// # Errors
     /// The first [`TokenDenial`] that applies.
-    pub fn session_for(&self, scope: Scope) -> Result<SessionId, TokenDenial> {
+    pub fn session_for(&self, scope: Scope) -> Result<SessionToken, TokenDenial> {
         self.require(scope)?;
         self.session.ok_or(TokenDenial::SessionRequired)
     }
@@ -149,7 +159,8 @@ impl Claims {
             ("key", json!(self.key.to_string())),
             ("sub", json!(self.tenant.partner.as_str())),
             ("mode", json!(self.tenant.mode.as_str())),
-            ("sid", json!(self.session.map(|id| id.to_string()))),
+            ("sid", json!(self.session.map(|it| it.session.to_string()))),
+            ("num", json!(self.session.map(|it| it.number))),
             ("scopes", json!(self.scopes.words())),
             ("iat", json!(self.issued_at.seconds())),
             ("exp", json!(self.expires_at.seconds())),
@@ -165,7 +176,10 @@ impl Claims {
     pub fn open(token: &str, key: &TokenKey, mode: Mode, now: Timestamp) -> Option<Self> {
         let written: Written = key.open(token)?;
         let session = match &written.sid {
-            Some(text) => Some(SessionId::parse(text)?.in_mode(mode)?),
+            Some(text) => Some(SessionToken {
+                session: SessionId::parse(text)?.in_mode(mode)?,
+                number: written.num.unwrap_or_default(),
+            }),
             None => None,
         };
         let claims = Self {
@@ -212,7 +226,10 @@ mod tests {
                 partner: PartnerId::parse("acme").unwrap(),
                 mode: Mode::Test,
             },
-            session: SessionId::parse("gs_test_01HF7YAT00408104G208104081"),
+            session: Some(SessionToken {
+                session: SessionId::parse("gs_test_01HF7YAT00408104G208104081").unwrap(),
+                number: 7,
+            }),
             scopes: Scopes::requested(None).unwrap(),
             issued_at: seconds(1_700_000_000).unwrap(),
             expires_at: seconds(1_700_003_600).unwrap(),
@@ -234,9 +251,21 @@ mod tests {
         assert_eq!(
             names,
             [
-                "iss", "aud", "jti", "key", "sub", "mode", "sid", "scopes", "iat", "exp"
+                "iss", "aud", "jti", "key", "sub", "mode", "sid", "num", "scopes", "iat", "exp"
             ]
         );
+        assert_eq!(written["num"], 7);
+    }
+
+    #[test]
+    fn token_of_an_earlier_version_has_number_0() {
+        let token = claims().sign(&key()).unwrap();
+        let mut written: Map<String, Value> = key().open(&token).unwrap();
+        written.remove("num");
+        let token = key().sign(&written).unwrap();
+        let at = seconds(1_700_000_000).unwrap();
+        let opened = Claims::open(&token, &key(), Mode::Test, at).unwrap();
+        assert_eq!(opened.session.unwrap().number, 0);
     }
 
     // rule: gate.bootstrap.token-claims
@@ -266,6 +295,8 @@ mod tests {
             ("mode", json!("live")),
             ("sid", json!("gs_live_01HF7YAT00408104G208104081")),
             ("sid", json!("pq_test_01HF7YAT00408104G208104081")),
+            ("num", json!("1")),
+            ("num", json!(-1)),
             ("scopes", json!(["session:write"])),
             ("exp", json!(1)),
             ("exp", json!("10")),

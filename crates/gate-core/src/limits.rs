@@ -24,11 +24,11 @@ pub enum Group {
     Bootstrap,
     /// `POST /embed/bootstrap`, per key from all client networks together.
     BootstrapCeiling,
-    /// Every call of a widget without its own limit, per token and client network.
+    /// Every call of a widget without its own limit, per token and client network, and per session and client network.
     Embed,
-    /// `POST /embed/quotes`, per token and client network.
+    /// `POST /embed/quotes`, counted in the same way.
     EmbedQuotes,
-    /// `POST /embed/payments`, per token and client network.
+    /// `POST /embed/payments`, counted in the same way.
     EmbedPayments,
     /// Every other operation, and every response with 401 to a key, per client network.
     Global,
@@ -54,6 +54,11 @@ impl Group {
     }
 }
 
+/// How many times the limit of one token all tokens of its session have together.
+const SESSION_FACTOR: u32 = 3;
+/// The tier that counts all tokens of a session.
+const SESSION_TIER: &str = "medium";
+
 /// The tiers of every group.
 #[derive(Debug, Clone)]
 pub struct Limits(BTreeMap<Group, Vec<Tier>>);
@@ -75,6 +80,18 @@ impl Limits {
     #[must_use]
     pub fn of(&self, group: Group) -> &[Tier] {
         self.0.get(&group).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tiers of all tokens of a session together, for a group whose own tiers count one token.
+    #[must_use]
+    pub fn of_session(&self, group: Group) -> Vec<Tier> {
+        let of_token = self.of(group).iter();
+        let tiers = of_token.map(|tier| Tier {
+            name: SESSION_TIER,
+            limit: tier.limit.saturating_mul(SESSION_FACTOR),
+            per: tier.per,
+        });
+        tiers.collect()
     }
 
     /// Replaces the tiers of a group.

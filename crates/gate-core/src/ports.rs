@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
+use partner_core::export::{Pages, Window};
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
 use partner_core::sealing::Sealed;
@@ -15,6 +16,7 @@ use partner_core::sealing::Sealed;
 use crate::branding::Branding;
 use crate::customer::{CustomerId, IdentityIndexes, SealedCustomer, TextIndexes, Unique};
 use crate::due::DueShare;
+use crate::embed::SessionToken;
 use crate::preview::{Preview, PreviewId};
 use crate::profile::GateProfile;
 use crate::quota::Tally;
@@ -213,6 +215,28 @@ pub struct CustomerFilter {
     pub external_id: Option<TextIndexes>,
 }
 
+/// What an operator exports of the gate.
+#[async_trait]
+pub trait GateExports: Send + Sync {
+    /// The rail records created in a window, by id.
+    async fn payments_export(
+        &self,
+        who: &Tenant,
+        window: Window,
+    ) -> StoreResult<Box<dyn Pages<RailRecord>>>;
+}
+
+/// Deletes quotes of the widget that were not redeemed when their session ended.
+#[async_trait]
+pub trait UnusedQuotes: Send + Sync {
+    /// Partners of a mode with ended sessions whose unused quotes were not deleted yet, at most `limit`.
+    async fn unused_quotes_due(&self, mode: Mode, limit: u32) -> StoreResult<Readable<Tenant>>;
+
+    /// Deletes at most `limit` unused quotes of about `limit` ended sessions of a partner, the ones with the earliest deadlines.
+    /// A session whose unused quotes are all deleted is not due again. Returns how many quotes were deleted.
+    async fn unused_quotes_delete(&self, who: &Tenant, limit: u32) -> StoreResult<u64>;
+}
+
 /// Opens write transactions.
 #[async_trait]
 pub trait GateStore: GateReads {
@@ -332,6 +356,9 @@ pub trait SessionTx: Send {
     /// expiry.
     async fn session_apply(&mut self, who: &Tenant, id: SessionId, step: &Step)
     -> StoreResult<Cas>;
+
+    /// Counts a new token of a session. Guard: the session is stored as open, and the tokens before this one were counted.
+    async fn session_count_token(&mut self, who: &Tenant, token: SessionToken) -> StoreResult<Cas>;
 }
 
 /// Transactions of partners, in a store transaction.

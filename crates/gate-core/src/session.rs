@@ -7,6 +7,7 @@ use kernel::rates::Side;
 use kernel::{Asset, Id, Timestamp};
 
 use crate::amount::SessionAmount;
+use crate::embed::SessionToken;
 use crate::object::JsonObject;
 use crate::secret::SecretHash;
 use crate::transaction::RefId;
@@ -15,6 +16,9 @@ kernel::id_kind!(SessionIdKind, "gs");
 
 /// `gs_<mode>_<ULID>`: the session's id, also the list cursor.
 pub type SessionId = Id<SessionIdKind>;
+
+/// Maximum valid tokens of a session.
+const MAX_TOKENS: u32 = 10;
 
 kernel::closed_list! {
     /// The flow that a session's widget is locked to, or the action of a transaction.
@@ -77,6 +81,8 @@ pub struct Session {
     /// Whether a payment of the session is in progress. Then only that payment ends the session, and expiry waits for it. A
     /// store derives this from the rail records.
     pub payment_in_progress: bool,
+    /// How many embed tokens were made for the session. No response shows it.
+    pub tokens_made: u32,
 }
 
 /// The stored state of a session, with its facts.
@@ -241,6 +247,30 @@ impl Session {
 
     fn is_late(&self, now: Timestamp) -> bool {
         now >= self.expires_at
+    }
+
+    /// Whether a token of the session is one of the newest, and so still counts.
+    #[must_use]
+    pub const fn admits(&self, token: SessionToken) -> bool {
+        token.number.saturating_add(MAX_TOKENS) > self.tokens_made
+    }
+
+    /// The session's newest token.
+    #[must_use]
+    pub const fn newest_token(&self) -> SessionToken {
+        SessionToken {
+            session: self.id,
+            number: self.tokens_made,
+        }
+    }
+
+    /// The session with one more token.
+    #[must_use]
+    pub fn with_token(self) -> Self {
+        Self {
+            tokens_made: self.tokens_made.saturating_add(1),
+            ..self
+        }
     }
 
     /// The decision for every pair of state and action, expiry first; see `docs/state-machines.md`, table Session.

@@ -1,7 +1,7 @@
 //! Byte fuzzing of the tokens that browsers present.
 
 use bolero::check;
-use gate_core::embed::{Claims, Scopes, TokenId};
+use gate_core::embed::{Claims, Scopes, SessionToken, TokenId};
 use gate_core::secret::PresentedSecret;
 use gate_core::session::SessionId;
 use gate_core::token::TokenKey;
@@ -22,7 +22,10 @@ fn embed_token_is_accepted_only_as_signed() {
             partner: PartnerId::parse("acme").unwrap(),
             mode: Mode::Test,
         },
-        session: SessionId::parse("gs_test_01HF7YAT00408104G208104081"),
+        session: Some(SessionToken {
+            session: SessionId::parse("gs_test_01HF7YAT00408104G208104081").unwrap(),
+            number: 1,
+        }),
         scopes: Scopes::requested(None).unwrap(),
         issued_at: at(1),
         expires_at: at(3_601),

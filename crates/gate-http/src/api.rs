@@ -164,17 +164,19 @@ publishable key and without a token; it is `createEmbedToken` in `gate-v1.yaml`.
 
 The token is valid for about an hour, for one partner in one mode, and for one session if the bootstrap contained that session's \
 client secret. Its scopes (`session:read`, `session:pay`, `kyc:submit`, `branding:read`) limit what a call may do. It \
-ends with its key: within 5 s after the key is revoked or the partner is suspended, its calls are refused.
+ends with its key: within 5 s after the key is revoked or the partner is suspended, its calls are refused. A session has \
+at most 10 tokens that are valid: each further bootstrap ends the oldest, whose calls are then 401 `unauthorized`.
 
 Tier `short` allows 60 requests a minute for the token and the client's address, and besides 10 quotes and 5 payments; an \
-IPv6 /64 counts as one address. Refused requests count, preflights do not.",
+IPv6 /64 counts as one address. Tier `medium` allows three times as many for all tokens of the session together, from the \
+same address; a token without a session has no such tier. Refused requests count, preflights do not.",
     tags: &[
     ("Session", "The session that the widget shows."),
     ("Verification", "The verification of the session's user."),
     ("Payment", "The session's quote and its payment."),
 ],
     shared_errors: WITH_TOKEN,
-    tiers: &["short"],
+    tiers: &["short", "medium"],
     examples: EXAMPLES,
     complete: Contract::of_widgets,
     operations: &[

@@ -99,7 +99,8 @@ pub(crate) const CREATE_EMBED_TOKEN: Operation = Operation {
 ///
 /// For browsers, with a publishable key. The page's `Origin`, or without an `Origin` its `Referer`,
 /// must equal one of your allowed domains. Returns a token for one partner, and for one session if
-/// its client secret is sent.
+/// its client secret is sent. A session has at most 10 valid tokens: each further one ends the
+/// oldest.
 ///
 /// Tier `short` allows 30 requests a minute for your key and the client's address; an IPv6 /64
 /// counts as one address. Tier `medium`, the ceiling, allows 6,000 requests a minute for your key

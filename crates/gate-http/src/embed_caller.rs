@@ -7,9 +7,8 @@ use axum::extract::FromRequestParts;
 use axum::http::Extensions;
 use axum::http::request::Parts;
 use gate_core::access::GateAccess;
-use gate_core::embed::{Claims, Scope};
+use gate_core::embed::{Claims, Scope, SessionToken};
 use gate_core::profile::GateProfile;
-use gate_core::session::SessionId;
 use gate_core::token::TokenKey;
 use http_kit::{ApiError, OperationOf, PresentedToken, ReadToken, log_id};
 use kernel::Mode;
@@ -33,11 +32,11 @@ impl EmbedCaller {
         self.proof.tenant()
     }
 
-    /// The session of the token, if the token has the scope. `None` for the open widget.
+    /// The token of a session, if it has the scope. `None` for the open widget.
     ///
     /// # Errors
     /// 403 `scope_missing`.
-    pub(crate) fn allowed(&self, scope: Scope) -> Result<Option<SessionId>, ApiError> {
+    pub(crate) fn allowed(&self, scope: Scope) -> Result<Option<SessionToken>, ApiError> {
         let allowed = self.claims.require(scope);
         allowed.map_err(errors::token_denied)?;
         Ok(self.claims.session)
@@ -73,18 +72,19 @@ impl Needed for Verify {
     const SCOPE: Scope = Scope::KycSubmit;
 }
 
-/// A widget of a session, whose token has the scope. Scope and session are checked before the body is read.
+/// A widget of a session, whose token has the scope. Scope and session are checked before the body is read. The use case of the call
+/// checks whether newer tokens of the session have ended the token.
 #[derive(Debug)]
 pub(crate) struct SessionCaller<N> {
     caller: EmbedCaller,
-    session: SessionId,
+    token: SessionToken,
     needed: PhantomData<N>,
 }
 
 impl<N> SessionCaller<N> {
-    /// The session of the token.
-    pub(crate) const fn session(&self) -> SessionId {
-        self.session
+    /// The token of the session.
+    pub(crate) const fn token(&self) -> SessionToken {
+        self.token
     }
 
     /// The tenant whose rows the call may read and write.
@@ -110,9 +110,9 @@ impl<S: Send + Sync, N: Needed> FromRequestParts<S> for SessionCaller<N> {
     /// 403 `scope_missing` or `session_required`.
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let caller = EmbedCaller::from_request_parts(parts, state).await?;
-        let session = caller.claims.session_for(N::SCOPE);
+        let token = caller.claims.session_for(N::SCOPE);
         Ok(Self {
-            session: session.map_err(errors::token_denied)?,
+            token: token.map_err(errors::token_denied)?,
             caller,
             needed: PhantomData,
         })
@@ -126,8 +126,8 @@ impl<S: Send + Sync> FromRequestParts<S> for EmbedCaller {
         let proof = Embedded::from_request_parts(parts, state).await?;
         let claims = parts.extensions.get::<Claims>().cloned();
         let claims = claims.ok_or_else(|| ApiError::internal("a token without claims"))?;
-        if let Some(session) = claims.session {
-            log_id(session);
+        if let Some(token) = claims.session {
+            log_id(token.session);
         }
         Ok(Self { proof, claims })
     }
@@ -138,13 +138,15 @@ pub(crate) fn reader(tokens: TokenKey, mode: Mode) -> ReadToken {
     Arc::new(move |text, now| {
         let claims = Claims::open(text, &tokens, mode, now)?;
         let (id, key, tenant) = (claims.id, claims.key, claims.tenant.clone());
+        let session = claims.session.map(|token| token.session.to_string());
         let mut carried = Extensions::new();
-        if let Some(session) = claims.session {
-            carried.insert(OperationOf(session.to_string()));
+        if let Some(session) = &session {
+            carried.insert(OperationOf(session.clone()));
         }
         carried.insert(claims);
         Some(PresentedToken {
             id: id.ulid().to_string(),
+            session,
             tenant,
             key,
             claims: carried,

@@ -144,14 +144,14 @@ pub(crate) async fn list_embed_options(
     headers: HeaderMap,
     query: Query,
 ) -> Result<Json<EmbedOptionsRecord>, ApiError> {
-    let session = who.allowed(Scope::SessionRead)?;
+    let token = who.allowed(Scope::SessionRead)?;
     let asked = query.parsed("country_code", |text| {
         CountryCode::parse(text).ok_or("expected an ISO 3166 code of two letters, such as \"DE\"")
     })?;
     let country = asked.or_else(|| app.edge.country(&headers));
-    let session = match session {
-        Some(id) => {
-            let found = app.showing.show(who.tenant(), id, country).await;
+    let session = match token {
+        Some(token) => {
+            let found = app.showing.show(who.tenant(), token, country).await;
             Some(found.map_err(errors::show_error)?.session)
         }
         None => None,

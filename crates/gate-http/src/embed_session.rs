@@ -128,7 +128,6 @@ pub(crate) async fn retrieve_embed_session(
     Extension(ProvenCountry(country)): Extension<ProvenCountry>,
     query: Query,
 ) -> Result<Json<EmbedSessionRecord>, ApiError> {
-    let id = who.session();
     let after = query.parsed("after", |text| {
         Version::parse(text).ok_or("the 16 hexadecimal digits of a `version`")
     })?;
@@ -136,7 +135,7 @@ pub(crate) async fn retrieve_embed_session(
     let mut pauses = wait.saturating_mul(PAUSES);
     let showing = &app.showing;
     loop {
-        let found = showing.show(who.tenant(), id, country).await;
+        let found = showing.show(who.tenant(), who.token(), country).await;
         let found = found.map_err(errors::show_error)?;
         let at = found.at;
         let (record, version) = versioned(who.tenant().mode, found).map_err(errors::undoable)?;
@@ -172,9 +171,9 @@ pub(crate) async fn cancel_embed_session(
     Extension(ProvenCountry(country)): Extension<ProvenCountry>,
     response: ResponseBuilder,
 ) -> Result<IdempotentReply, ApiError> {
-    let id = who.session();
-    let tenant = who.tenant();
-    let before = app.showing.show(tenant, id, country).await;
+    let (tenant, token) = (who.tenant(), who.token());
+    let id = token.session;
+    let before = app.showing.show(tenant, token, country).await;
     let before = before.map_err(errors::show_error)?;
     let acting = &app.acting;
     let reply = acting

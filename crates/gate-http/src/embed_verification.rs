@@ -93,7 +93,7 @@ pub(crate) async fn create_embed_verification(
         country,
         trace_parent: trace::cause(),
     };
-    let started = verifying.start(who.tenant(), who.session(), asked);
+    let started = verifying.start(who.tenant(), who.token(), asked);
     let started = started.await.map_err(errors::verify_error)?;
     Ok(Json(record(started)))
 }

@@ -244,7 +244,7 @@ pub(crate) async fn create_embed_quote(
         network: request.network,
         country: app.edge.country(&headers),
     };
-    let quote = app.quoting.quote(who.access(), who.session(), &order).await;
+    let quote = app.quoting.quote(who.access(), who.token(), &order).await;
     let quote = quote.map_err(errors::quote_session_error)?;
     log_id(quote.id);
     let record = signed_quotes::record(&quote, quote.created_at);
@@ -305,7 +305,7 @@ pub(crate) async fn create_embed_payment(
     };
     let paying = &app.paying;
     let reply = paying
-        .pay(who.access(), who.session(), key, &asked, &|record| {
+        .pay(who.access(), who.token(), key, &asked, &|record| {
             log_id(record.payment_id());
             log_payment(record);
             response.json(StatusCode::CREATED, &PaymentRecord::of(record))
@@ -338,7 +338,7 @@ pub(crate) async fn cancel_embed_payment(
     id: PathId,
 ) -> Result<Json<PaymentRecord>, ApiError> {
     let id = id.parse("payment", PaymentId::parse)?;
-    let record = app.cancelling.cancel(who.tenant(), who.session(), id).await;
+    let record = app.cancelling.cancel(who.tenant(), who.token(), id).await;
     let record = record.map_err(errors::cancel_error)?;
     log_payment(&record);
     Ok(Json(PaymentRecord::of(&record)))

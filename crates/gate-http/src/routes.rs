@@ -152,7 +152,12 @@ pub(crate) fn limit(group: Group, limits: &Limits) -> Limit {
     };
     let own = Limit::new(group.as_str(), by, limits.of(group));
     match group {
-        Group::Bootstrap => own.under_ceiling(limits.of(Group::BootstrapCeiling)),
+        Group::Bootstrap => {
+            own.under_ceiling(LimitBy::Credential, limits.of(Group::BootstrapCeiling))
+        }
+        Group::Embed | Group::EmbedQuotes | Group::EmbedPayments => {
+            own.under_ceiling(LimitBy::SessionFromClient, limits.of_session(group))
+        }
         _ => own,
     }
 }

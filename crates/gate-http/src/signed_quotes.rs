@@ -164,7 +164,8 @@ pub(crate) const RETRIEVE_SIGNED_QUOTE: Operation = Operation {
 
 /// Read a signed quote
 ///
-/// An `active` quote whose `expires_at` has passed is returned as `expired`.
+/// An `active` quote whose `expires_at` has passed is returned as `expired`. A quote of the widget that
+/// was not redeemed is unknown within a minute after the end of its session.
 #[utoipa::path(get, path = "/v1/quotes/{id}", operation_id = "retrieveSignedQuote", tag = "Quotes",
     params(("id" = String, Path, description = "Quote id", example = "qt_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")),
     responses((status = 200, description = "The quote", body = SignedQuoteRecord)))]

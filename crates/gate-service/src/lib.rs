@@ -45,8 +45,9 @@ const WIDGET_LISTEN: &str = "PENSTOCK_WIDGET_LISTEN";
 /// The name of the widget's listener in metrics and in [`BoundService::beside`].
 pub const WIDGET: &str = "widget";
 
-/// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions, advance
-/// rail records and verifications, and fill in the forms of comparison of customers of earlier versions. After an error it does not listen.
+/// Binds the service to the configured address and starts its background tasks: they deliver events, expire sessions, delete
+/// unused quotes, advance rail records and verifications, and fill in the forms of comparison of customers of earlier versions. After an
+/// error it does not listen.
 pub async fn start(runtime: &Runtime) -> Result<BoundService, StartError> {
     let wanted = runtime.base.config.gate_listen;
     serving(runtime, Bound::bind(runtime, LISTEN, wanted).await?).await
@@ -101,6 +102,7 @@ async fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartE
     runtime.deliver(Service::Gate);
     runtime.sweep_keys(Service::Gate);
     runtime.compare_customers();
+    runtime.delete_unused_quotes();
     runtime.sweep_sessions(context.clone());
     runtime.settle_rails(&context);
     runtime.settle_verifications(&context);

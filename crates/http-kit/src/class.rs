@@ -132,6 +132,8 @@ pub type OwnPage<P> = Arc<dyn Fn(&Access<P>, &HeaderMap) -> bool + Send + Sync>;
 pub struct PresentedToken {
     /// The token's id. Limits by credential count the requests of one token.
     pub id: String,
+    /// The session of the token. A ceiling may count the requests of all its tokens together.
+    pub session: Option<String>,
     /// The partner and mode that the token was issued for.
     pub tenant: Tenant,
     /// The key that the token was issued for.

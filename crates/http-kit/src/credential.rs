@@ -69,12 +69,12 @@ pub(crate) fn read_token<'h>(
         .ok_or_else(dead_token)
 }
 
-/// 401 for a token that is missing, not genuine or expired. The response is the same for all of them.
+/// 401 for a token that is missing, not genuine, expired or ended by newer ones. The response is the same for all of them.
 #[must_use]
 pub fn dead_token() -> ApiError {
     ApiError::new(
         codes::UNAUTHORIZED,
-        "The `X-Embed-Token` header must hold a token of a bootstrap that has not expired. Bootstrap the widget again.",
+        "The `X-Embed-Token` header must hold a token of a bootstrap that is still valid. Bootstrap the widget again.",
     )
 }
 

@@ -17,8 +17,11 @@ pub enum LimitBy {
     Credential,
     /// Requests of one client network, an IPv4 address or an IPv6 /64; checked first.
     Client,
-    /// Requests of one client network with one API key; checked after the key.
+    /// Requests of one client network with one API key or token; checked after it.
     CredentialFromClient,
+    /// Requests of one client network with the tokens of one session; checked after the token. A token without a
+    /// session has no such limit.
+    SessionFromClient,
 }
 
 impl LimitBy {
@@ -28,6 +31,7 @@ impl LimitBy {
             Self::Credential => "credential",
             Self::Client => "address",
             Self::CredentialFromClient => "credential_and_address",
+            Self::SessionFromClient => "session_and_address",
         }
     }
 }
@@ -41,8 +45,16 @@ struct Fields {
     group: &'static str,
     scope: LimitBy,
     tiers: Box<[Tier]>,
-    ceiling: Box<[Tier]>,
+    ceiling: Option<Ceiling>,
     headers: Box<[TierHeaders]>,
+}
+
+/// Tiers that count a limit's admitted requests again, together with those of other callers.
+#[derive(Debug, Clone)]
+pub(crate) struct Ceiling {
+    /// Whose requests are counted together.
+    pub(crate) scope: LimitBy,
+    pub(crate) tiers: Box<[Tier]>,
 }
 
 /// The header names and the constant value of one tier, built once.
@@ -60,27 +72,31 @@ impl Limit {
     pub fn new(group: &'static str, scope: LimitBy, tiers: impl Into<Box<[Tier]>>) -> Self {
         let tiers = tiers.into();
         http::limited(group, scope.as_str(), tiers.iter().map(|tier| tier.name));
-        Self::of_tiers(group, scope, tiers, Box::default())
+        Self::of_tiers(group, scope, tiers, None)
     }
 
-    /// Adds a ceiling: tiers that count every admitted request of one API key, from all clients
-    /// together. Their names differ from the names of the limit's own tiers.
+    /// Adds a ceiling: tiers that count every admitted request again, by a wider scope. Their names differ from the names of
+    /// the limit's own tiers.
     #[must_use]
-    pub fn under_ceiling(&self, ceiling: impl Into<Box<[Tier]>>) -> Self {
-        let ceiling = ceiling.into();
-        let names = ceiling.iter().map(|tier| tier.name);
-        http::limited(self.group(), LimitBy::Credential.as_str(), names);
+    pub fn under_ceiling(&self, scope: LimitBy, tiers: impl Into<Box<[Tier]>>) -> Self {
+        let ceiling = Ceiling {
+            scope,
+            tiers: tiers.into(),
+        };
+        let names = ceiling.tiers.iter().map(|tier| tier.name);
+        http::limited(self.group(), scope.as_str(), names);
         let tiers = self.0.tiers.clone();
-        Self::of_tiers(self.group(), self.scope(), tiers, ceiling)
+        Self::of_tiers(self.group(), self.scope(), tiers, Some(ceiling))
     }
 
     fn of_tiers(
         group: &'static str,
         scope: LimitBy,
         tiers: Box<[Tier]>,
-        ceiling: Box<[Tier]>,
+        ceiling: Option<Ceiling>,
     ) -> Self {
-        let names = tiers.iter().chain(&ceiling).map(|tier| tier.name);
+        let above = ceiling.iter().flat_map(|ceiling| &ceiling.tiers);
+        let names = tiers.iter().chain(above).map(|tier| tier.name);
         Self(Arc::new(Fields {
             group,
             scope,
@@ -119,19 +135,17 @@ impl Limit {
         &self.0.tiers
     }
 
-    /// The tiers that count all clients of one API key together.
-    #[must_use]
-    pub fn ceiling(&self) -> &[Tier] {
-        &self.0.ceiling
+    /// The ceiling, if the limit has one.
+    pub(crate) fn ceiling(&self) -> Option<&Ceiling> {
+        self.0.ceiling.as_ref()
     }
 
     /// The counter of a tier: of the limit itself or of the ceiling.
     fn scope_of_tier(&self, tier: &str) -> LimitBy {
-        if self.0.ceiling.iter().any(|known| known.name == tier) {
-            LimitBy::Credential
-        } else {
-            self.0.scope
-        }
+        let ceiling = self.ceiling();
+        let has_tier = |ceiling: &&Ceiling| ceiling.tiers.iter().any(|known| known.name == tier);
+        let ceiling = ceiling.filter(has_tier);
+        ceiling.map_or(self.0.scope, |ceiling| ceiling.scope)
     }
 
     /// Writes the status of each tier to the headers, and after a refusal the seconds to wait.

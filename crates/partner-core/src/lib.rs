@@ -6,6 +6,7 @@ pub mod audit;
 pub mod clock;
 pub mod credential;
 pub mod events;
+pub mod export;
 pub mod idempotency;
 pub mod key;
 pub mod origin;

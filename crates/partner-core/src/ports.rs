@@ -378,6 +378,8 @@ pub struct AuditReport {
     pub figures: Vec<(&'static str, String)>,
     /// One finding per invariant, with or without breaches.
     pub findings: Vec<Finding>,
+    /// What an operator must look at although the books are whole, one line each.
+    pub open_items: Vec<String>,
 }
 
 impl AuditReport {

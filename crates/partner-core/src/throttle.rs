@@ -100,7 +100,7 @@ pub enum Counted {
     Credential(String),
     /// The requests of one client network.
     Network(ClientNetwork),
-    /// The requests of one client network with one API key, by the key's id.
+    /// The requests of one client network with one API key or token, or with the tokens of one session, by the id of that.
     CredentialFrom(String, ClientNetwork),
 }
 

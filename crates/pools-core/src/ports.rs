@@ -8,12 +8,13 @@ use crate::profile::{Network, PoolId};
 use async_trait::async_trait;
 use kernel::{Amount, Asset, Cas, Mode, Readable, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
+use partner_core::export::{Pages, Window};
 use partner_core::idempotency::Scope;
 use partner_core::ports::{EventTx, Submit, UnitOfWork};
 
 use crate::batch::{Decision, Funds, IdempotencyRecord, TransactCommand};
 use crate::contingent_credit::{Amounts, Range, Recount};
-use crate::export::{ExportedEntry, Window};
+use crate::export::ExportedEntry;
 use crate::ledger::{Account, Entry, EntryId};
 use crate::quote::{Quote, QuoteId, Side, Terms};
 use crate::trade::{Lease, Step, Trade, TradeId, TradeStatus};
@@ -164,13 +165,6 @@ pub trait Exports: Send + Sync {
         who: &Tenant,
         window: Window,
     ) -> StoreResult<Box<dyn Pages<ExportedEntry>>>;
-}
-
-/// Rows of one snapshot, read page by page.
-#[async_trait]
-pub trait Pages<T>: Send {
-    /// The next rows, at most `limit`; empty at the end.
-    async fn next(&mut self, limit: u32) -> StoreResult<Vec<T>>;
 }
 
 /// Figures for metrics, read every few seconds. An implementation must not scan a table.

@@ -24,7 +24,7 @@ use crate::open::OpenedBase;
 use crate::supervise::Tasks;
 
 pub use idempotency::sweep_idempotency;
-pub use quotes::delete_old_quotes;
+pub use quotes::{delete_old_quotes, delete_unused_quotes};
 
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Records deleted in one transaction. A pause follows each transaction, because money writes have priority.

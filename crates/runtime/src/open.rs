@@ -12,13 +12,15 @@ use gate_core::catalogue::Catalogue;
 use gate_core::events::RenderResource;
 use gate_core::ports::{Rail, Verifier};
 use gate_core::profile::GateProfile;
+use gate_core::rail::Finding;
 use gate_core::token::TokenKey;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::compare_customers::CompareCustomers;
 use gate_core::usecases::context::GateContext;
+use gate_core::usecases::wake_rail::Waking;
 use gate_core::usecases::watch_rails::WatchRails;
-use instruments::Program;
+use instruments::{Program, upstream};
 use kernel::{Clock, Entropy, Mode, NoWritesReason, StoreError, StoreResult, Upstreams};
 use partner_core::events::Service;
 use partner_core::ports::{
@@ -36,7 +38,9 @@ use providers::MeasuredRates;
 use tokio_util::sync::CancellationToken;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
-use crate::background::{delete_old_quotes, follow_rates, spawn_maintenance, sweep_idempotency};
+use crate::background::{
+    delete_old_quotes, delete_unused_quotes, follow_rates, spawn_maintenance, sweep_idempotency,
+};
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database, UpstreamChoice};
 use crate::customer_forms::compare_customers;
@@ -466,6 +470,14 @@ impl Runtime {
         });
     }
 
+    /// Starts deleting quotes of the widget that were not redeemed when their session ended, until shutdown.
+    pub fn delete_unused_quotes(&self) {
+        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
+        self.tasks.start("unused_quotes", move |stop| {
+            delete_unused_quotes(store.clone(), store.clone(), mode, stop)
+        });
+    }
+
     /// Starts counting the settled trades of other engines that can still be returned, until shutdown.
     pub fn count_returnable_trades(&self) {
         let (store, mode) = (self.base.store.clone(), self.base.config.mode);
@@ -500,6 +512,10 @@ impl Runtime {
 
     /// Starts asking each rail about its records, and counting those of other rails, until shutdown.
     pub fn settle_rails(&self, context: &GateContext) {
+        upstream::rail_begin(
+            &Finding::ALL.map(Finding::as_str),
+            &Waking::ALL.map(Waking::as_str),
+        );
         let mode = self.base.config.mode;
         for rail in self.rails.iter() {
             let store = self.base.store.clone();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CustomerForms, GateStore};
+use gate_core::ports::{CustomerForms, GateExports, GateStore, UnusedQuotes};
 use gate_core::profile::GateProfile;
 use kernel::{Mode, StoreError};
 use partner_core::ports::{
@@ -32,9 +32,11 @@ pub trait Store:
     + QuoteStore
     + QuoteRetention
     + Exports
+    + GateExports
     + StatsReads
     + GateStore
     + CustomerForms
+    + UnusedQuotes
     + Directory<PoolsProfile>
     + Directory<GateProfile>
     + EventReads

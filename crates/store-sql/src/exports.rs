@@ -1,21 +1,22 @@
-//! Reads windows of a partner's trades and ledger entries page by page, from one snapshot.
+//! Reads windows of a partner's trades, ledger entries and payments page by page, from one snapshot.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use gate_core::rail::RailRecord;
 use kernel::{StoreResult, Timestamp};
 use partner_core::Tenant;
-use pools_core::export::{ExportedEntry, Window};
+use partner_core::export::{Pages, Window};
+use pools_core::export::ExportedEntry;
 use pools_core::ledger::Account;
-use pools_core::ports::Pages;
 use pools_core::trade::Trade;
 use ulid::Ulid;
 
 use crate::deposits::network;
 use crate::ledger::{account_of, entry_of, last_up_to};
 use crate::trades::trade;
-use crate::{Connection, Snapshot, Sql, Statement, values};
+use crate::{Connection, Snapshot, Sql, Statement, rails, values};
 
 /// The entries of a run that one statement reads.
 const RUN_PAGE: u32 = 256;
@@ -84,6 +85,76 @@ pub static TRADES: Statement = Statement::new(
         " FROM trades
      WHERE mode = $1 AND partner_id = $2 AND (created_at, id) > ($3, $4) AND created_at < $5
      ORDER BY created_at, id LIMIT CAST($6 AS bigint)"
+    ),
+);
+
+#[must_use]
+pub fn payments(
+    snapshot: Box<dyn Snapshot>,
+    who: &Tenant,
+    window: Window,
+) -> Box<dyn Pages<RailRecord>> {
+    Box::new(Payments {
+        snapshot,
+        who: who.clone(),
+        window,
+        after: first_id(window.from().minus(LONGEST_PREPARATION)),
+    })
+}
+
+/// The longest time between the making of a record's id, which precedes the calls to its rail, and its creation.
+const LONGEST_PREPARATION: Duration = Duration::from_secs(60);
+
+/// The lowest id that is made at an instant.
+fn first_id(at: Timestamp) -> Ulid {
+    Ulid::from_parts(at.millis().unsigned_abs(), 0)
+}
+
+struct Payments {
+    snapshot: Box<dyn Snapshot>,
+    who: Tenant,
+    window: Window,
+    /// The id of the last record that was read; at the start, the lowest id of the window.
+    after: Ulid,
+}
+
+#[async_trait]
+impl Pages<RailRecord> for Payments {
+    async fn next(&mut self, limit: u32) -> StoreResult<Vec<RailRecord>> {
+        let mode = self.who.mode;
+        let (from, to) = (self.window.from(), self.window.to());
+        let values = values![
+            mode,
+            &self.who.partner,
+            self.after,
+            first_id(to),
+            from,
+            to,
+            limit
+        ];
+        let rows = self.snapshot.connection().fetch_all(&PAYMENTS, values);
+        let page: Vec<RailRecord> = rows
+            .await?
+            .iter()
+            .map(|row| rails::record(&**row, mode))
+            .collect::<Result<_, _>>()?;
+        if let Some(last) = page.last() {
+            self.after = last.id.id().ulid();
+        }
+        Ok(page)
+    }
+}
+
+/// An id is made before its record is created, so the ids of a window end with it.
+pub static PAYMENTS: Statement = Statement::new(
+    "rail_records",
+    concat!(
+        "SELECT ",
+        crate::rail_columns!(),
+        " FROM rail_records AS r
+     JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
+     WHERE r.mode = $1 AND r.partner_id = $2 AND r.id > $3 AND r.id < $4 AND r.created_at >= $5 AND r.created_at < $6
+     ORDER BY r.id LIMIT CAST($7 AS bigint)"
     ),
 );
 

@@ -8,9 +8,11 @@ pub mod names {
     pub use std::time::Duration;
 
     pub use async_trait::async_trait;
-    pub use gate_core::ports::{GateStore, GateTx};
+    pub use gate_core::ports::{GateExports, GateStore, GateTx, UnusedQuotes};
+    pub use gate_core::rail::RailRecord;
     pub use kernel::UpstreamName;
     pub use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
+    pub use partner_core::export::{Pages, Window};
     pub use partner_core::idempotency::Scope;
     pub use partner_core::key::{KeyHash, KeyId};
     pub use partner_core::ports::{
@@ -19,9 +21,9 @@ pub mod names {
     };
     pub use partner_core::sealing::{Fingerprint, Sealed};
     pub use partner_core::{Access, Partner, PartnerId, Tenant};
-    pub use pools_core::export::{ExportedEntry, Window};
+    pub use pools_core::export::ExportedEntry;
     pub use pools_core::ports::{
-        Exports, Forgotten, Pages, PoolsStore, PoolsTx, QuoteRetention, StatsReads, TradeStats,
+        Exports, Forgotten, PoolsStore, PoolsTx, QuoteRetention, StatsReads, TradeStats,
         TransactPreflight, TransactSnapshot,
     };
     pub use pools_core::profile::PoolId;
@@ -32,7 +34,7 @@ pub mod names {
     pub use crate::access::{self, StoredProfile};
     pub use crate::{
         ReadStore, Reader, config, contingent_credits, exports, keys, master_keys, partners,
-        preflight, quote_retention, stats,
+        preflight, quote_retention, signed_quotes, stats,
     };
 }
 
@@ -225,6 +227,22 @@ macro_rules! implement_ports {
             }
 
             #[async_trait]
+            impl UnusedQuotes for $store {
+                async fn unused_quotes_due(
+                    &self,
+                    mode: Mode,
+                    limit: u32,
+                ) -> StoreResult<Readable<Tenant>> {
+                    signed_quotes::unused_due(&mut self.reader().await?, mode, limit).await
+                }
+
+                async fn unused_quotes_delete(&self, who: &Tenant, limit: u32) -> StoreResult<u64> {
+                    let tx = self.begin_tx("unused_quotes_delete").await?;
+                    signed_quotes::delete_unused(tx, who, limit).await
+                }
+            }
+
+            #[async_trait]
             impl TransactPreflight for $store {
                 async fn transact_snapshot(
                     &self,
@@ -271,6 +289,21 @@ macro_rules! implement_ports {
             }
 
             // Each export reads its own snapshot.
+            #[async_trait]
+            impl GateExports for $store {
+                async fn payments_export(
+                    &self,
+                    who: &Tenant,
+                    window: Window,
+                ) -> StoreResult<Box<dyn Pages<RailRecord>>> {
+                    Ok(exports::payments(
+                        self.export_snapshot().await?,
+                        who,
+                        window,
+                    ))
+                }
+            }
+
             #[async_trait]
             impl Exports for $store {
                 async fn trades_export(

@@ -450,7 +450,7 @@ pub static END: Statement = Statement::new(
        AND ask_token IS NOT DISTINCT FROM $5",
 );
 
-static WATCH: Statement = Statement::new(
+pub static WATCH: Statement = Statement::new(
     "rail_records",
     "UPDATE rail_records SET watch_at = $5, acknowledged_at = $6, open_item = $7, open_item_at = $8
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND ended_at IS NOT NULL AND watch_at IS NOT DISTINCT FROM $4",

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use gate_core::amount::SessionAmount;
 use gate_core::due::DueShare;
+use gate_core::embed::SessionToken;
 use gate_core::object::JsonObject;
 use gate_core::ports::{SessionFilter, SessionTx};
 use gate_core::secret::SecretHash;
@@ -86,6 +87,14 @@ impl SessionTx for StoreTx {
         ];
         self.swap_around("session.apply", who, &APPLY, values).await
     }
+
+    async fn session_count_token(&mut self, who: &Tenant, token: SessionToken) -> StoreResult<Cas> {
+        let before = token.number.saturating_sub(1);
+        let id = token.session.in_mode(who.mode);
+        let values = values![who.mode, &who.partner, id, before, token.number];
+        self.swap_around("session.count_token", who, &COUNT_TOKEN, values)
+            .await
+    }
 }
 
 pub async fn get(
@@ -114,7 +123,7 @@ macro_rules! stored {
     () => {
         "partner_id, id, amount, currency, return_url, cancel_url, flow, target_token, target_network, wallet_address,
          user_reference, metadata, secret_hash, kyc_pre_verified, status, created_at, expires_at, completed_at, cancelled_at,
-         expired_at, transaction_id"
+         expired_at, transaction_id, tokens_made"
     };
 }
 pub(crate) use stored;
@@ -256,6 +265,7 @@ pub(crate) fn session(row: &dyn Row, mode: Mode) -> StoreResult<Session> {
         expires_at: row.instant("expires_at")?,
         state: state(row, mode)?,
         payment_in_progress: row.flag("payment_in_progress")?,
+        tokens_made: row.count("tokens_made")?,
     })
 }
 
@@ -276,6 +286,14 @@ static INSERT: Statement = Statement::new(
                            target_network, wallet_address, user_reference, metadata, secret_hash, kyc_pre_verified,
                            kyc_package, status, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, 'open', $17, $18)",
+);
+
+/// An open session has no end. Said by its status, Postgres could look it up among all open sessions.
+pub static COUNT_TOKEN: Statement = Statement::new(
+    "sessions",
+    "UPDATE sessions SET tokens_made = $5
+     WHERE mode = $1 AND partner_id = $2 AND id = $3 AND coalesce(completed_at, cancelled_at, expired_at) IS NULL
+       AND tokens_made = $4",
 );
 
 pub static APPLY: Statement = Statement::new(

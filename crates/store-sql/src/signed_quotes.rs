@@ -1,16 +1,17 @@
-//! Signed quotes: their rows and redemption, and the terms that a rail's record has from its quote.
+//! Signed quotes: their rows, redemption and deletion, and the terms that a rail's record has from its quote.
 
 use async_trait::async_trait;
 use gate_core::ports::SignedQuoteTx;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::session::{Flow, SessionId};
 use gate_core::signed_quote::{Conversion, QuoteTerms, SignedQuote, SignedQuoteId, Source};
-use kernel::{Asset, Cas, Mode, Rate, Seen, StoreResult, Timestamp};
+use kernel::{Asset, Cas, Mode, Rate, Readable, Seen, StoreResult, Timestamp};
 use partner_core::Tenant;
+use partner_core::ports::UnitOfWork as _;
 use partner_core::sealing::Signature;
 
 use crate::store_tx::guard;
-use crate::{Connection, Reader, Row, Statement, StoreTx, values};
+use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl SignedQuoteTx for StoreTx {
@@ -188,4 +189,143 @@ pub static CONSUME: Statement = Statement::new(
     "UPDATE signed_quotes SET consumed_at = $4
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND consumed_at IS NULL AND superseded_at IS NULL
        AND expires_at > $4",
+);
+
+/// Partners of a mode with ended sessions whose unused quotes were not deleted yet.
+pub async fn unused_due(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    limit: u32,
+) -> StoreResult<Readable<Tenant>> {
+    let values = values![mode, limit];
+    let rows = reader.connection().fetch_all(&UNUSED_DUE, values).await?;
+    Ok(rows.iter().map(|row| row.tenant_in(mode)).collect())
+}
+
+/// Deletes the unused quotes of a partner's next ended sessions, and commits. If the statement has deleted all of them, the sessions
+/// are not due again.
+pub async fn delete_unused(mut tx: Box<StoreTx>, who: &Tenant, limit: u32) -> StoreResult<u64> {
+    let connection = tx.locked(who).await?;
+    let values = values![who.mode, &who.partner, limit];
+    let due = connection.fetch_all(&ENDED, values).await?;
+    let Some(last) = due.last() else {
+        return Ok(0);
+    };
+    let reached = last.instant("expires_at")?;
+    let values = values![who.mode, &who.partner, reached, limit];
+    let deleted = connection.execute(&DELETE_UNUSED, values).await?;
+    if deleted < u64::from(limit) {
+        let now = tx.now().await?;
+        let values = values![who.mode, &who.partner, reached, now];
+        tx.connection().execute(&SWEPT, values).await?;
+    }
+    tx.commit().await?;
+    Ok(deleted)
+}
+
+/// The condition that the index `sessions_quotes_due` has, of the sessions `s`. No other index has the order of `expires_at` for ended
+/// sessions, so Postgres reads it whatever its statistics say. SQLite's texts name it.
+macro_rules! quotes_due {
+    () => {
+        "s.status <> 'open' AND s.quotes_deleted_at IS NULL"
+    };
+}
+
+macro_rules! unused_due {
+    ($index:literal) => {
+        concat!(
+            "SELECT p.partner_id FROM partners AS p
+     WHERE p.mode = $1
+       AND (SELECT s.expires_at FROM sessions AS s",
+            $index,
+            " WHERE s.mode = p.mode AND s.partner_id = p.partner_id AND ",
+            quotes_due!(),
+            " ORDER BY s.expires_at LIMIT 1) IS NOT NULL
+     LIMIT CAST($2 AS bigint)"
+        )
+    };
+}
+
+/// Looks up one session of each partner.
+static UNUSED_DUE: Statement = Statement::per_engine(
+    "partners",
+    Sql {
+        sqlite: unused_due!(" INDEXED BY sessions_quotes_due"),
+        postgres: unused_due!(""),
+    },
+);
+
+macro_rules! ended {
+    ($index:literal) => {
+        concat!(
+            "SELECT s.partner_id, s.id, s.expires_at FROM sessions AS s",
+            $index,
+            " WHERE s.mode = $1 AND s.partner_id = $2 AND ",
+            quotes_due!(),
+            " ORDER BY s.expires_at LIMIT CAST($3 AS bigint)"
+        )
+    };
+}
+
+/// The next ended sessions of a partner.
+pub static ENDED: Statement = Statement::per_engine(
+    "sessions",
+    Sql {
+        sqlite: ended!(" INDEXED BY sessions_quotes_due"),
+        postgres: ended!(""),
+    },
+);
+
+/// The unused quotes of the sessions up to a deadline, found session by session: on Postgres `OFFSET 0` keeps the planner from another
+/// order of the tables. A quote is unused by the condition of the index `signed_quotes_unused`.
+pub static DELETE_UNUSED: Statement = Statement::per_engine(
+    "signed_quotes",
+    Sql {
+        sqlite: concat!(
+            "DELETE FROM signed_quotes WHERE rowid IN (
+         SELECT q.rowid FROM sessions AS s INDEXED BY sessions_quotes_due
+         CROSS JOIN signed_quotes AS q INDEXED BY signed_quotes_unused
+             ON q.mode = s.mode AND q.partner_id = s.partner_id AND q.session_id = s.id
+                 AND q.session_id IS NOT NULL AND coalesce(q.consumed_at, 0) = 0
+         WHERE s.mode = $1 AND s.partner_id = $2 AND s.expires_at <= $3 AND ",
+            quotes_due!(),
+            " LIMIT CAST($4 AS bigint)
+     )"
+        ),
+        postgres: concat!(
+            "DELETE FROM signed_quotes WHERE (mode, partner_id, id) IN (
+         SELECT q.mode, q.partner_id, q.id FROM sessions AS s
+         CROSS JOIN LATERAL (
+             SELECT u.mode, u.partner_id, u.id FROM signed_quotes AS u
+             WHERE u.mode = s.mode AND u.partner_id = s.partner_id AND u.session_id = s.id
+               AND u.session_id IS NOT NULL AND coalesce(u.consumed_at, 0) = 0
+             OFFSET 0
+         ) AS q
+         WHERE s.mode = $1 AND s.partner_id = $2 AND s.expires_at <= $3 AND ",
+            quotes_due!(),
+            " LIMIT CAST($4 AS bigint)
+     )"
+        ),
+    },
+);
+
+macro_rules! swept {
+    ($index:literal) => {
+        concat!(
+            "UPDATE sessions AS s",
+            $index,
+            " SET quotes_deleted_at = $4
+     WHERE s.mode = $1 AND s.partner_id = $2 AND s.expires_at <= $3 AND ",
+            quotes_due!()
+        )
+    };
+}
+
+/// The sessions up to a deadline have no unused quotes.
+pub static SWEPT: Statement = Statement::per_engine(
+    "sessions",
+    Sql {
+        sqlite: swept!(" INDEXED BY sessions_quotes_due"),
+        postgres: swept!(""),
+    },
 );

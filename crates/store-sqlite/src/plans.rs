@@ -146,7 +146,7 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     }
     for (statement, index) in [
         (sessions::OVERDUE.sql.sqlite, "sessions_open ("),
-        (rails::ASLEEP.sql.sqlite, "rail_records_open ("),
+        (rails::NOTIFIED.sql.sqlite, "rail_records_by_id (id=?)"),
         (rails::OLDEST.sql.sqlite, "rail_records_open ("),
         (
             rails::ERASE_PAYOUTS.sql.sqlite,
@@ -208,19 +208,37 @@ async fn deposits_are_looked_up_by_compared_reference() {
 // rule: background.isolated
 #[tokio::test]
 async fn reads_of_what_is_due_take_one_step_for_each_partner() {
-    for (statement, index, at) in [
-        (&sessions::OVERDUE_IN, "sessions_open", "expires_at"),
-        (&rails::DUE, "rail_records_due_of_partner", "ask_at"),
+    for (statement, index, of, at) in [
+        (&sessions::OVERDUE_IN, "sessions_open", "", "expires_at"),
+        (
+            &rails::DUE,
+            "rail_records_due_of_rail",
+            " AND rail=?",
+            "ask_at",
+        ),
+        (
+            &rails::WATCHED,
+            "rail_records_watched",
+            " AND rail=?",
+            "watch_at",
+        ),
         (
             &verifications::DUE,
-            "verifications_due_of_partner",
+            "verifications_due_of_verifier",
+            " AND verifier=?",
             "ask_at",
         ),
     ] {
         let plan = assert_cheap(statement.sql.sqlite).await.concat();
-        let steps = format!("{index} (mode=? AND partner_id>?)");
+        let steps = format!("{index} (mode=?{of} AND partner_id>?)");
         assert_eq!(plan.matches(&steps).count(), 2, "{plan}");
-        let rows = format!("{index} (mode=? AND partner_id=? AND {at}<?)");
+        // The condition of the index of watched records is also a lower bound.
+        let bounds = if at == "watch_at" {
+            format!("{at}>? AND {at}<?")
+        } else {
+            format!("{at}<?")
+        };
+        let rows = format!("{index} (mode=?{of} AND partner_id=? AND {bounds})");
         assert_eq!(plan.matches(&rows).count(), 1, "{plan}");
     }
 }
@@ -275,6 +293,23 @@ async fn sweeps_follow_an_index() {
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(plan.contains("(mode=? AND partner_id=? AND id>?"), "{plan}");
+    }
+    let due = "sessions_quotes_due (mode=? AND partner_id=?";
+    for (statement, searches) in [
+        (signed_quotes::ENDED.sql.sqlite, &[due][..]),
+        (signed_quotes::SWEPT.sql.sqlite, &[due]),
+        (
+            signed_quotes::DELETE_UNUSED.sql.sqlite,
+            &[
+                due,
+                "signed_quotes_unused (mode=? AND partner_id=? AND session_id=?)",
+            ],
+        ),
+    ] {
+        let plan = assert_cheap(statement).await.concat();
+        for search in searches {
+            assert!(plan.contains(search), "{plan}");
+        }
     }
 }
 

@@ -36,4 +36,5 @@ mod widget_payments;
 mod widget_properties;
 mod widget_sales;
 mod widget_swaps;
+mod widget_tokens;
 mod widget_verification;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, Waker};
 
-use kernel::StoreError;
+use kernel::{StoreError, Upstreams};
 use partner_core::Access;
 use partner_core::idempotency::Scope;
 use partner_core::sealing::{MasterKey, Sealer};
@@ -335,7 +335,10 @@ async fn poll(ports: Ports, quote: usize) -> Answer {
     let ports = Arc::new(ports);
     let polling = PollTrade::new(
         ports.clone(),
-        ports.clone(),
+        Upstreams {
+            present: Some(ports.clone()),
+            former: None,
+        },
         Arc::clone(&SEALER),
         ports,
         |_, _| Ok(vec![]),

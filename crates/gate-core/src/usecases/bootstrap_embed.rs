@@ -9,6 +9,7 @@ use kernel::rates::Side;
 use kernel::{Mode, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::origin::Origin;
+use partner_core::races::retry_lost_races;
 use url::Url;
 
 use super::context::GateContext;
@@ -18,7 +19,7 @@ use crate::embed::{self, Claims, Scopes, TokenId};
 use crate::error::GateError;
 use crate::quota::Tally;
 use crate::secret::PresentedSecret;
-use crate::session::{Flow, NotOpen, Session, SessionStatus};
+use crate::session::{Flow, NotOpen, Session, SessionAction, SessionId, SessionStatus};
 
 /// Bootstraps widgets.
 #[derive(Clone)]
@@ -108,7 +109,7 @@ pub enum BootstrapError {
 }
 
 impl BootstrapEmbed {
-    /// Issues an embed token to a browser.
+    /// Issues an embed token to a browser. A token of a session may end the oldest one ([`Session::admits`]).
     #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all)]
     pub async fn bootstrap(
         &self,
@@ -129,6 +130,11 @@ impl BootstrapEmbed {
         };
         let branding = self.context.store.branding_get(who).await;
         let branding = branding.map_err(GateError::from)?;
+        // Last, so that a bootstrap that fails ends no token.
+        let session = match session {
+            Some(session) => Some(retry_lost_races(|| self.count_token(who, session.id)).await??),
+            None => None,
+        };
         let claims = self.claims(access, session.as_ref(), ask.scopes, branding.at);
         Ok(Embed {
             token: claims.sign(&self.tokens)?,
@@ -172,12 +178,36 @@ impl BootstrapEmbed {
         let session = self.context.session(who, secret.session).await?;
         let session = session.filter(|session| session.secret == secret.hash);
         let session = session.ok_or(wrong)?;
-        match session.state.status() {
-            SessionStatus::Open => Ok(session),
-            ended @ (SessionStatus::Completed
-            | SessionStatus::Expired
-            | SessionStatus::Cancelled) => Err(NotOpen(ended).into()),
+        must_be_open(&session)?;
+        Ok(session)
+    }
+
+    /// Counts one more token of an open session; returns the session with it.
+    async fn count_token(
+        &self,
+        who: &Tenant,
+        id: SessionId,
+    ) -> Result<Result<Session, BootstrapError>, GateError> {
+        let mut tx = self.context.store.gate_begin("embed_bootstrap").await?;
+        let Some(session) = tx.session_lock(who, id).await? else {
+            return Ok(Err(BootstrapError::ClientSecretInvalid));
+        };
+        let now = tx.now().await?;
+        let touched = self
+            .context
+            .act(tx.as_mut(), who, session, SessionAction::Touch, now)
+            .await?;
+        if let Err(ended) = must_be_open(&touched.session) {
+            if touched.changed {
+                tx.commit().await?;
+            }
+            return Ok(Err(ended.into()));
         }
+        let session = touched.session.with_token();
+        let counting = tx.session_count_token(who, session.newest_token());
+        counting.await?.won()?;
+        tx.commit().await?;
+        Ok(Ok(session))
     }
 
     /// The reason if the catalogue does not offer the session's terms in any country.
@@ -218,10 +248,20 @@ impl BootstrapEmbed {
             id: TokenId::new(access.tenant.mode, now, self.context.entropy.as_ref()),
             key: access.key.id,
             tenant: access.tenant.clone(),
-            session: session.map(|session| session.id),
+            session: session.map(Session::newest_token),
             scopes,
             issued_at,
             expires_at: issued_at.plus(self.ttl),
+        }
+    }
+}
+
+/// Refuses a session that has ended.
+fn must_be_open(session: &Session) -> Result<(), NotOpen> {
+    match session.state.status() {
+        SessionStatus::Open => Ok(()),
+        ended @ (SessionStatus::Completed | SessionStatus::Expired | SessionStatus::Cancelled) => {
+            Err(NotOpen(ended))
         }
     }
 }

@@ -6,6 +6,7 @@ use partner_core::races::retry_lost_races;
 
 use super::advance_rails::{Ending, announce, end_record, order_of};
 use super::context::GateContext;
+use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::ports::{CancelReport, GivenUp, Rail};
 use crate::rail::{PaymentId, RailId, RailKind, RailRecord, RailReport, RailState};
@@ -20,6 +21,9 @@ pub struct CancelPayment {
 /// Why a payment was not cancelled.
 #[derive(Debug, thiserror::Error)]
 pub enum CancelError {
+    /// Newer tokens of the session have ended the widget's token.
+    #[error("the token has expired")]
+    TokenExpired,
     /// The session has no such payment.
     #[error("no such payment of the session")]
     NotFound,
@@ -41,15 +45,18 @@ impl From<StoreError> for CancelError {
 }
 
 impl CancelPayment {
-    /// Cancels the session's payment of this id.
-    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %session))]
+    /// Cancels the payment of this id, for a token of its session.
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %token.session))]
     pub async fn cancel(
         &self,
         who: &Tenant,
-        session: SessionId,
+        token: SessionToken,
         payment: PaymentId,
     ) -> Result<RailRecord, CancelError> {
-        let record = self.find(who, session, payment).await?;
+        if !self.context.admits(who, token).await? {
+            return Err(CancelError::TokenExpired);
+        }
+        let record = self.find(who, token.session, payment).await?;
         let record = record.ok_or(CancelError::NotFound)?;
         // The partner itself began a payment that is not hosted, on the rail routes.
         if record.state != RailState::Processing || record.hosted.is_none() {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kernel::{Entropy, Timestamp};
+use kernel::{Entropy, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::sealing::Sealer;
 
+use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::events::{EventFactory, RenderResource, Resource};
 use crate::idempotent::Decision;
@@ -50,6 +51,13 @@ impl SessionChange {
 }
 
 impl GateContext {
+    /// Whether a widget's token still counts in its session, for a call that does not read the session. An absent session
+    /// is left to the call.
+    pub(super) async fn admits(&self, who: &Tenant, token: SessionToken) -> StoreResult<bool> {
+        let found = self.store.session_get(who, token.session).await?;
+        Ok(found.is_none_or(|seen| seen.value.admits(token)))
+    }
+
     /// Applies an action to a locked session: writes its step and the step's event.
     pub(super) async fn act(
         &self,

@@ -207,6 +207,7 @@ impl NewSession<'_> {
             expires_at: now.plus(self.ttl),
             state: SessionState::Open,
             payment_in_progress: false,
+            tokens_made: 0,
         };
         Created {
             session,

@@ -23,6 +23,7 @@ use super::redemption::{NewRecord, NoSession, RedemptionRows, instructions, rede
 use super::verify_user::{VerificationRefusal, VerifyUser};
 use crate::access::{GateAccess, GateDenial, may_write};
 use crate::catalogue::{Catalogue, CountryCode, Network};
+use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::events::Resource;
 use crate::idempotent::{Decision, GateWrite, Idempotent};
@@ -70,7 +71,7 @@ impl fmt::Debug for PaymentRequest {
 /// Why nothing was paid. The idempotency key stays unused, and the quote is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum PayError {
-    /// The widget's token has expired by the clock of the store.
+    /// The widget's token has expired by the clock of the store, or newer tokens of its session have ended it.
     #[error("the token has expired")]
     TokenExpired,
     /// No rail is configured.
@@ -169,30 +170,34 @@ struct Agreed {
 }
 
 impl PaySession {
-    /// Pays the session with its quote, or replays the response that is stored under the key. The key's operation contains the
-    /// session: two users of one partner may send the same key.
+    /// Pays the session of a token with its quote, or replays the response that is stored under the key. The key's operation
+    /// contains the session: two users of one partner may send the same key. A token that has ended gets no replay either.
     ///
     /// # Errors
     /// [`PayError`]. A refusal because of a due expiry still commits the expiry.
-    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %session))]
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %token.session))]
     pub async fn pay(
         &self,
         access: &GateAccess,
-        session: SessionId,
+        token: SessionToken,
         key: OperationKey,
         asked: &PaymentRequest,
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, PayError> {
+        let admitted = self.context.admits(&access.tenant, token).await;
+        if !admitted.map_err(GateError::from)? {
+            return Err(PayError::TokenExpired);
+        }
         let request = IdempotentRequest::new(&access.tenant, key, asked.fingerprint());
         let quote = SignedQuoteId::parse(&asked.quote);
         let prepare = async {
             Ok(PaymentWrite {
                 paying: self,
                 access,
-                session,
+                token,
                 asked,
                 quote: quote.and_then(|id| id.in_mode(access.tenant.mode)),
-                prepared: self.prepare(access, session, asked).await?,
+                prepared: self.prepare(access, token.session, asked).await?,
             })
         };
         self.idempotent.run(Some(request), prepare, render).await
@@ -334,7 +339,7 @@ fn may_redeem(quote: &SignedQuote, session: SessionId, now: Timestamp) -> bool {
 struct PaymentWrite<'w> {
     paying: &'w PaySession,
     access: &'w GateAccess,
-    session: SessionId,
+    token: SessionToken,
     asked: &'w PaymentRequest,
     quote: Option<SignedQuoteId>,
     prepared: Prepared,
@@ -351,7 +356,7 @@ impl GateWrite for PaymentWrite<'_> {
     }
 
     async fn lock(&self, tx: &mut dyn GateTx) -> StoreResult<RedemptionRows> {
-        RedemptionRows::lock(tx, self.access, Some(self.session), self.quote).await
+        RedemptionRows::lock(tx, self.access, Some(self.token.session), self.quote).await
     }
 
     async fn decide(
@@ -360,7 +365,7 @@ impl GateWrite for PaymentWrite<'_> {
         rows: RedemptionRows,
         now: Timestamp,
     ) -> Result<Decision<RailRecord, PayError>, GateError> {
-        if now >= self.asked.until {
+        if now >= self.asked.until || !rows.admits(self.token) {
             return Ok(Decision::Refused(PayError::TokenExpired));
         }
         let who = &self.access.tenant;
@@ -377,7 +382,7 @@ impl GateWrite for PaymentWrite<'_> {
             Ok(payable) => payable,
             Err(refusal) => return Ok(refusal),
         };
-        let quote = quote.filter(|quote| quote.session == Some(self.session));
+        let quote = quote.filter(|quote| quote.session == Some(session.id));
         let Some(quote) = quote else {
             return Ok(Decision::Refused(PayError::NotFound));
         };

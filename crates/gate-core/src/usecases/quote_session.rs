@@ -15,10 +15,11 @@ use partner_core::races::retry_lost_races;
 use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial, may_write};
 use crate::catalogue::{Catalogue, CountryCode, Ineligible, Listing, Method, Network, SwapOffer};
+use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::pricing::{OutOfRange, SwapLeg, price, price_received, price_swap};
 use crate::rail::{Mismatch, is_for};
-use crate::session::{Flow, Session, SessionAction, SessionId, SessionRefusal};
+use crate::session::{Flow, Session, SessionAction, SessionRefusal};
 use crate::signed_quote::{Conversion, Installation, Issue, QuoteTerms, SignedQuote, Source};
 
 #[derive(Clone)]
@@ -60,6 +61,9 @@ pub enum QuoteSessionError {
     /// The partner has no such session.
     #[error("no such session")]
     NotFound,
+    /// Newer tokens of the session have ended the widget's token.
+    #[error("the token has expired")]
+    TokenExpired,
     /// The session has ended, or a payment of it is in progress.
     #[error(transparent)]
     Session(#[from] SessionRefusal),
@@ -129,26 +133,29 @@ fn network_of<'c>(listing: &'c Listing, chain: &str) -> Option<&'c Network> {
 }
 
 impl QuoteSession {
-    /// Quotes an open session.
+    /// Quotes the session of a token, if it is open.
     ///
     /// # Errors
     /// [`QuoteSessionError`]. A refusal because of a due expiry still commits the expiry.
-    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %id))]
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %token.session))]
     pub async fn quote(
         &self,
         access: &GateAccess,
-        id: SessionId,
+        token: SessionToken,
         order: &SessionOrder,
     ) -> Result<SignedQuote, QuoteSessionError> {
-        let session = self.context.expire_if_due(&access.tenant, id).await?;
-        let session = session.ok_or(QuoteSessionError::NotFound)?;
+        let found = self.context.expire_if_due(&access.tenant, token.session);
+        let session = found.await?.ok_or(QuoteSessionError::NotFound)?;
+        if !session.admits(token) {
+            return Err(QuoteSessionError::TokenExpired);
+        }
         let now = self.context.store.gate_now().await?;
         if let Some(refusal) = session.advance(SessionAction::Pay, now).refused {
             return Err(refusal.into());
         }
         let terms = self.terms(&session, order).await?;
         let installation = self.context.store.installation_get().await?;
-        retry_lost_races(|| self.write(access, id, &terms, &installation)).await?
+        retry_lost_races(|| self.write(access, token, &terms, &installation)).await?
     }
 
     async fn terms(
@@ -277,11 +284,11 @@ impl QuoteSession {
     async fn write(
         &self,
         access: &GateAccess,
-        id: SessionId,
+        token: SessionToken,
         terms: &QuoteTerms,
         installation: &Installation,
     ) -> Result<Result<SignedQuote, QuoteSessionError>, GateError> {
-        let who = &access.tenant;
+        let (who, id) = (&access.tenant, token.session);
         let mut tx = self.context.store.gate_begin("session_quote").await?;
         let session = tx.session_lock(who, id).await?;
         let stored = tx.access_get(who, access.key.id).await?;
@@ -293,6 +300,9 @@ impl QuoteSession {
         let Some(session) = session else {
             return Ok(Err(QuoteSessionError::NotFound));
         };
+        if !session.admits(token) {
+            return Ok(Err(QuoteSessionError::TokenExpired));
+        }
         let paying = self
             .context
             .act(tx.as_mut(), who, session, SessionAction::Pay, now)

@@ -8,6 +8,7 @@ use partner_core::{Denial, Tenant};
 use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial};
 use crate::catalogue::Catalogue;
+use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::events::{QUOTE_CONSUMED, Resource};
 use crate::idempotent::Decision;
@@ -44,6 +45,12 @@ impl RedemptionRows {
             },
             access: tx.access_get(who, access.key.id).await?,
         })
+    }
+
+    /// Whether a widget's token still counts in the session. An absent session is refused later.
+    pub(super) fn admits(&self, token: SessionToken) -> bool {
+        let session = self.session.as_ref();
+        session.is_none_or(|session| session.admits(token))
     }
 
     /// The session if it may be paid, with the quote if it exists. `may` checks the access as it is now.

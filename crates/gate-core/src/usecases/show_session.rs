@@ -13,11 +13,11 @@ use super::verify_user::{ShownVerification, VerifyUser};
 use crate::access::{GateDenial, may_write};
 use crate::branding::Branding;
 use crate::catalogue::CountryCode;
-use crate::embed::Claims;
+use crate::embed::{Claims, SessionToken};
 use crate::error::GateError;
 use crate::profile::GateProfile;
 use crate::rail::RailRecord;
-use crate::session::{Session, SessionId};
+use crate::session::Session;
 
 /// Shows sessions to their widgets.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ pub enum ShowError {
     /// The partner has no such session.
     #[error("no such session")]
     NotFound,
-    /// The widget's token has expired.
+    /// The widget's token has expired, or newer tokens of its session have ended it.
     #[error("the token has expired")]
     TokenExpired,
     /// The key of the widget has ended.
@@ -61,17 +61,20 @@ pub enum ShowError {
 }
 
 impl ShowSession {
-    /// A session of the tenant. If it is overdue, it is expired first.
+    /// The session of a token. If it is overdue, it is expired first.
     pub async fn show(
         &self,
         who: &Tenant,
-        id: SessionId,
+        token: SessionToken,
         country: Option<CountryCode>,
     ) -> Result<EmbedSession, ShowError> {
-        let session = self.context.session(who, id).await?;
+        let session = self.context.session(who, token.session).await?;
         let session = session.ok_or(ShowError::NotFound)?;
+        if !session.admits(token) {
+            return Err(ShowError::TokenExpired);
+        }
         let store = &self.context.store;
-        let payment = store.payment_of_session(who, id).await;
+        let payment = store.payment_of_session(who, session.id).await;
         let verification = self.verifying.status(who, &session, country).await;
         let branding = store.branding_get(who).await.map_err(GateError::from)?;
         Ok(EmbedSession {

@@ -13,12 +13,13 @@ use partner_core::races::retry_lost_races;
 
 use super::context::GateContext;
 use crate::catalogue::{Catalogue, CountryCode};
+use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::events::{KYC_REQUIRED, Resource};
 use crate::object::JsonObject;
 use crate::ports::{GateTx, VerificationOrder, VerificationStart, Verifier};
 use crate::rail::PollLease;
-use crate::session::{NotOpen, Session, SessionAction, SessionId, SessionRefusal, SessionState};
+use crate::session::{NotOpen, Session, SessionAction, SessionRefusal, SessionState};
 use crate::verification::form::{AnswerError, Form};
 use crate::verification::{
     Need, Verification, VerificationId, VerificationReport, VerificationState, VerificationStatus,
@@ -104,6 +105,9 @@ pub enum VerifyError {
     /// The partner has no such session.
     #[error("no such session")]
     NotFound,
+    /// Newer tokens of the session have ended the widget's token.
+    #[error("the token has expired")]
+    TokenExpired,
     /// The session has ended.
     #[error(transparent)]
     Session(#[from] SessionRefusal),
@@ -173,21 +177,21 @@ impl VerifyUser {
         })
     }
 
-    /// Starts the verification of a session, or returns the one that has started, and submits the user's answers to the
+    /// Starts the verification of a token's session, or returns the one that has started, and submits the user's answers to the
     /// form. A user who needs none gets the status `not_required`, and without a verifier the status stays `required`. The
     /// answers are not stored.
     ///
     /// # Errors
     /// [`VerifyError`]. A refusal because of a due expiry still commits the expiry (rule `gate.session.lazy-expiry`).
-    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %id))]
+    #[tracing::instrument(target = "penstock_trace", level = "debug", skip_all, fields(session.id = %token.session))]
     pub async fn start(
         &self,
         who: &Tenant,
-        id: SessionId,
+        token: SessionToken,
         asked: StartRequest<'_>,
     ) -> Result<StartedVerification, VerifyError> {
         let answers = asked.answers;
-        let opening = retry_lost_races(|| self.open(who, id, asked));
+        let opening = retry_lost_races(|| self.open(who, token, asked));
         let opened = match opening.await?? {
             Opening::NotNeeded if answers.is_some() => return Err(VerifyError::FormNotAsked),
             Opening::NotNeeded => return Ok(started(shown(false, None), None)),
@@ -217,14 +221,17 @@ impl VerifyUser {
     async fn open(
         &self,
         who: &Tenant,
-        id: SessionId,
+        token: SessionToken,
         asked: StartRequest<'_>,
     ) -> Result<Result<Opening, VerifyError>, GateError> {
         let mut tx = self.context.store.gate_begin("verification_start").await?;
-        let Some(session) = tx.session_lock(who, id).await? else {
+        let Some(session) = tx.session_lock(who, token.session).await? else {
             return Ok(Err(VerifyError::NotFound));
         };
-        let found = tx.verification_lock(who, id).await?;
+        if !session.admits(token) {
+            return Ok(Err(VerifyError::TokenExpired));
+        }
+        let found = tx.verification_lock(who, session.id).await?;
         let now = tx.now().await?;
         let touched = self
             .context

@@ -69,6 +69,7 @@ pub(crate) fn session_at(state: SessionState) -> Session {
         expires_at: noon().plus(DAY),
         state,
         payment_in_progress: false,
+        tokens_made: 0,
     }
 }
 

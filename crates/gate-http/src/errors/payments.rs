@@ -16,6 +16,7 @@ use crate::codes;
 pub(crate) fn quote_session_error(error: QuoteSessionError) -> ApiError {
     match error {
         QuoteSessionError::NotFound => ApiError::not_found("session"),
+        QuoteSessionError::TokenExpired => http_kit::dead_token(),
         QuoteSessionError::Session(refusal) => session_refusal(refusal),
         QuoteSessionError::UnknownAsset | QuoteSessionError::UnknownSourceAsset => {
             ApiError::new(codes::UNKNOWN_CURRENCY, format!("{error}."))
@@ -90,6 +91,7 @@ fn input_error(error: InputError) -> ApiError {
 
 pub(crate) fn cancel_error(error: CancelError) -> ApiError {
     match error {
+        CancelError::TokenExpired => http_kit::dead_token(),
         CancelError::NotFound => ApiError::not_found("payment"),
         CancelError::TooLate => ApiError::new(
             codes::PAYMENT_NOT_CANCELLABLE,
@@ -115,6 +117,7 @@ pub(crate) fn verify_error(error: VerifyError) -> ApiError {
             "The verifier did not answer. Nothing was decided; retry.",
         ),
         VerifyError::NotFound => ApiError::not_found("session"),
+        VerifyError::TokenExpired => http_kit::dead_token(),
         VerifyError::Session(refusal) => session_refusal(refusal),
         VerifyError::Failed(error) => gate_error(error),
     }

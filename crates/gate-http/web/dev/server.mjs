@@ -33,8 +33,8 @@ class Refused extends Error {
 
 /** One session and everything that belongs to it. */
 class Simulation {
-  constructor({ amount = '100.00', flow = null, branding = {}, quoteSeconds = 60, returnUrl = null, holdMs = 700, pendingMs = 3000, verifyBy = null, verifiedAs = 'approved', methods = METHODS, form = FORM, instructions = null, ...rest } = {}) {
-    Object.assign(this, { methods, form, instructions, quoteSeconds, holdMs, pendingMs, verifyBy, verifiedAs, quotes: 0, payments: [], keys: new Map(), waiting: new Set(), version: 1, quote: null, dead: false, rate: 1, counts: {} });
+  constructor({ amount = '100.00', flow = null, branding = {}, quoteSeconds = 60, returnUrl = null, payWithin = 72 * 3600e3, holdMs = 700, pendingMs = 3000, verifyBy = null, verifiedAs = 'approved', methods = METHODS, form = FORM, instructions = null, ...rest } = {}) {
+    Object.assign(this, { methods, form, instructions, quoteSeconds, payWithin, holdMs, pendingMs, verifyBy, verifiedAs, quotes: 0, payments: [], keys: new Map(), waiting: new Set(), version: 1, quote: null, dead: false, rate: 1, counts: {} });
     this.fraction = amount.split('.')[1];
     const asked = ['61', '62', '63'].includes(this.fraction);
     this.session = {
@@ -51,7 +51,8 @@ class Simulation {
   }
 
   view() {
-    return { ...this.session, server_time: new Date().toISOString(), version: String(this.version) };
+    // A test may set the time of the server.
+    return { server_time: new Date().toISOString(), ...this.session, version: String(this.version) };
   }
 
   async read(query) {
@@ -157,13 +158,27 @@ class Simulation {
     const instructions = this.instructions ?? (side === 'on_ramp'
       ? { type: 'bank_transfer', account_holder: 'Example Payments', iban: 'DE89370400440532013000', bic: 'COBADEFFXXX', reference: 'PS7K42QX9M', amount: this.session.amount, currency: 'EUR' }
       : { address: '0x52908400098527886E0F7030069857D2E4169EE7', network: this.quote.source_network ?? this.quote.network, asset: this.quote.source_asset ?? this.quote.asset, amount: this.quote.source_amount ?? this.quote.crypto_amount });
-    const payment = { ...this.quote, object: 'embed_payment', id: `pay_${this.payments.length + 1}`, status: 'processing', instructions, failure_code: null, failure_message: null, tx_refid: 'tx_simulation_0001', created_at: new Date().toISOString() };
+    const payment = { ...this.quote, object: 'embed_payment', id: `pay_${this.payments.length + 1}`, status: 'processing', instructions, pay_until: new Date(Date.now() + this.payWithin).toISOString(), received: null, failure_code: null, failure_reason: null, failure_message: null, tx_refid: 'tx_simulation_0001', created_at: new Date().toISOString() };
     this.payments.push(payment);
     this.keys.set(key, payment);
     this.session.payment = payment;
     this.changed();
     if (this.holdMs !== null) setTimeout(() => this.finish(payment), this.fraction === '33' ? 10_000 : this.holdMs).unref();
     return payment;
+  }
+
+  /** Changes what the gate says about the payment, and about the session if `session` is given. */
+  report(changes, session = {}) {
+    Object.assign(this.session.payment, changes);
+    Object.assign(this.session, session);
+    this.changed();
+  }
+
+  /** Lets a part of the payment arrive, or more than it asks for. */
+  receive(amount) {
+    const { side, fiat_amount: fiat, source_amount: source, crypto_amount: coins, asset, source_asset: sent, network, source_network: from } = this.session.payment;
+    const isFiat = side === 'on_ramp';
+    this.report({ received: { amount, required: isFiat ? fiat : (source ?? coins), currency: isFiat ? 'EUR' : null, asset: isFiat ? null : (sent ?? asset), network: isFiat ? null : (from ?? network), at: new Date().toISOString() } });
   }
 
   /** Ends a payment as the session's amount says. Without `holdMs` a test calls it. */

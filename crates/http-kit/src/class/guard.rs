@@ -8,7 +8,7 @@ use axum::http::{Extensions, HeaderMap};
 use axum::response::Response;
 use kernel::{Mode, Timestamp};
 use partner_core::key::{KeyKind, PresentedKey};
-use partner_core::throttle::{Bucket, ClientNetwork, Counted, ThrottleDecision};
+use partner_core::throttle::{Bucket, ClientNetwork, Counted, ThrottleDecision, Tier};
 use partner_core::{Access, Profile};
 
 use super::{
@@ -74,6 +74,38 @@ impl Arriving<'_> {
             Ok(Credential::Key(_)) | Err(_) => access.key.id.to_string(),
         }
     }
+
+    /// The session of the token.
+    fn session(&self) -> Option<&str> {
+        match &self.credential {
+            Ok(Credential::Token(token)) => token.session.as_deref(),
+            Ok(Credential::Key(_)) | Err(_) => None,
+        }
+    }
+
+    /// The bucket of a limit's own tiers. A caller without a known key has a network only.
+    fn own_bucket<P>(&self, limit: &Limit, access: Option<&Access<P>>) -> Bucket {
+        let credential = access.map(|access| self.counted_as(access));
+        bucket(limit, counted(limit.scope(), credential, self.network))
+    }
+
+    /// The bucket of a limit's ceiling, with its tiers. `None` without a ceiling, and for a token without a session under a
+    /// ceiling of sessions.
+    fn ceiling<'l, P>(
+        &self,
+        limit: &'l Limit,
+        access: Option<&Access<P>>,
+    ) -> Option<(Bucket, &'l [Tier])> {
+        let ceiling = limit.ceiling()?;
+        let id = match ceiling.scope {
+            LimitBy::SessionFromClient => Some(self.session()?.to_owned()),
+            LimitBy::Credential | LimitBy::Client | LimitBy::CredentialFromClient => {
+                access.map(|access| self.counted_as(access))
+            }
+        };
+        let who = counted(ceiling.scope, id, self.network);
+        Some((bucket(limit, who), ceiling.tiers.as_ref()))
+    }
 }
 
 /// The limit that was consulted last, with its decision.
@@ -133,11 +165,10 @@ impl<P: Profile> Guard<P> {
                     return (None, Ok(access));
                 };
                 let limit = &self.limit_of(limit, &access);
-                let counted = counted(limit, Some(caller.counted_as(&access)), caller.network);
                 let decision = if self.is_foreign(&access, caller.headers) {
-                    self.take_foreign(limit, counted, &access).await
+                    self.take_foreign(limit, caller, &access).await
                 } else {
-                    self.take(limit, counted, &access).await
+                    self.take(limit, caller, &access).await
                 };
                 let checked = match refuse_over_limit(limit, &decision) {
                     Some(error) => Err(Refusal {
@@ -184,9 +215,7 @@ impl<P: Profile> Guard<P> {
         let (Some(limit), Some(access)) = (&self.limit, &refusal.key) else {
             return (None, Err(refusal));
         };
-        let credential = caller.counted_as(access);
-        let who = counted(limit, Some(credential), caller.network);
-        let decision = self.take(limit, who, access).await;
+        let decision = self.take(limit, caller, access).await;
         let error = refuse_over_limit(limit, &decision).unwrap_or(refusal.error);
         let refused = Refusal { error, ..refusal };
         (Some((limit.clone(), decision)), Err(refused))
@@ -281,14 +310,18 @@ impl<P: Profile> Guard<P> {
 
     /// Counts a request in the limit's own bucket and under its ceiling, or in neither if one of
     /// them is full.
-    async fn take(&self, limit: &Limit, who: Counted, access: &Access<P>) -> ThrottleDecision {
+    async fn take(
+        &self,
+        limit: &Limit,
+        caller: &Arriving<'_>,
+        access: &Access<P>,
+    ) -> ThrottleDecision {
         let throttle = &self.config.throttle;
-        let own = bucket(limit, who);
-        if limit.ceiling().is_empty() {
+        let own = caller.own_bucket(limit, Some(access));
+        let Some((shared, ceiling)) = caller.ceiling(limit, Some(access)) else {
             return throttle.take(&own, limit.tiers()).await;
-        }
-        let shared = bucket(limit, by_key(access));
-        let above = throttle.peek(&shared, limit.ceiling()).await;
+        };
+        let above = throttle.peek(&shared, ceiling).await;
         if !above.admitted() {
             let below = throttle.peek(&own, limit.tiers()).await;
             return together(below, above);
@@ -297,24 +330,26 @@ impl<P: Profile> Guard<P> {
         if !below.admitted() {
             return together(below, above);
         }
-        together(below, throttle.take(&shared, limit.ceiling()).await)
+        together(below, throttle.take(&shared, ceiling).await)
     }
 
     /// Counts a request of a foreign page apart, and shows where the ceiling stands.
     async fn take_foreign(
         &self,
         limit: &Limit,
-        who: Counted,
+        caller: &Arriving<'_>,
         access: &Access<P>,
     ) -> ThrottleDecision {
         let throttle = &self.config.throttle;
         let apart = Bucket {
             group: FOREIGN_PAGES,
-            who,
+            ..caller.own_bucket(limit, Some(access))
         };
         let below = throttle.take(&apart, limit.tiers()).await;
-        let shared = bucket(limit, by_key(access));
-        let mut above = throttle.peek(&shared, limit.ceiling()).await;
+        let Some((shared, ceiling)) = caller.ceiling(limit, Some(access)) else {
+            return below;
+        };
+        let mut above = throttle.peek(&shared, ceiling).await;
         // A foreign page gets the same response whether or not the ceiling is full.
         for status in &mut above.statuses {
             status.exhausted = false;
@@ -330,15 +365,12 @@ impl<P: Profile> Guard<P> {
         caller: &Arriving<'_>,
     ) -> ThrottleDecision {
         let throttle = &self.config.throttle;
-        let network = caller.network;
-        let credential = key.map(|access| caller.counted_as(access));
-        let own = bucket(limit, counted(limit, credential, network));
+        let own = caller.own_bucket(limit, key);
         let below = throttle.peek(&own, limit.tiers()).await;
-        if limit.ceiling().is_empty() {
+        let Some((shared, ceiling)) = caller.ceiling(limit, key) else {
             return below;
-        }
-        let shared = bucket(limit, key.map_or(Counted::Network(network), by_key));
-        together(below, throttle.peek(&shared, limit.ceiling()).await)
+        };
+        together(below, throttle.peek(&shared, ceiling).await)
     }
 }
 
@@ -352,16 +384,15 @@ fn bucket(limit: &Limit, who: Counted) -> Bucket {
     }
 }
 
-fn by_key<P>(access: &Access<P>) -> Counted {
-    Counted::Credential(access.key.id.to_string())
-}
-
-/// Whose requests a limit counts a caller's among. A caller without a known credential has a network only.
-fn counted(limit: &Limit, credential: Option<String>, network: ClientNetwork) -> Counted {
-    match (limit.scope(), credential) {
+/// Whose requests a scope counts a caller's among, by the id of the caller's credential or session. A caller without an id
+/// has a network only.
+fn counted(scope: LimitBy, id: Option<String>, network: ClientNetwork) -> Counted {
+    match (scope, id) {
         (LimitBy::Client, _) | (_, None) => Counted::Network(network),
         (LimitBy::Credential, Some(id)) => Counted::Credential(id),
-        (LimitBy::CredentialFromClient, Some(id)) => Counted::CredentialFrom(id, network),
+        (LimitBy::CredentialFromClient | LimitBy::SessionFromClient, Some(id)) => {
+            Counted::CredentialFrom(id, network)
+        }
     }
 }
 

@@ -1,13 +1,14 @@
-//! `penstock export`: writes a partner's trades or ledger entries of a time window, for spreadsheets and other programs.
+//! `penstock export`: writes a partner's trades, ledger entries or payments of a time window, for spreadsheets and other programs.
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
 
+use gate_core::rail::{FailureReason, RailRecord};
 use kernel::{Bound, Timestamp, TimestampError, UNITS_SCALE};
 use partner_core::Tenant;
-use pools_core::export::{ExportedEntry, Window};
+use partner_core::export::{Pages, Window};
+use pools_core::export::ExportedEntry;
 use pools_core::ledger::AccountKind;
-use pools_core::ports::Pages;
 use pools_core::profile::Network;
 use pools_core::trade::Trade;
 use rust_decimal::Decimal;
@@ -29,6 +30,8 @@ pub(crate) enum ExportArgs {
     Trades(Chosen),
     /// Exports the ledger entries created in a window, in every currency
     Ledger(Chosen),
+    /// Exports the payments of the gate created in a window, with what has arrived and what is open, without personal data
+    Payments(Chosen),
 }
 
 /// The partner, and the time window.
@@ -50,7 +53,8 @@ pub(crate) async fn run(
     command: ExportArgs,
     terminal: &Terminal,
 ) -> Result<ExitCode, Failure> {
-    let (ExportArgs::Trades(chosen) | ExportArgs::Ledger(chosen)) = &command;
+    let (ExportArgs::Trades(chosen) | ExportArgs::Ledger(chosen) | ExportArgs::Payments(chosen)) =
+        &command;
     let partner = partner_id(&chosen.partner)?;
     let window = window(chosen)?;
     let installation = Installation::open_to_read(&given, terminal).await?;
@@ -65,6 +69,10 @@ pub(crate) async fn run(
         ExportArgs::Ledger(_) => {
             let pages = store.ledger_export(&who, window).await?;
             export(pages, output, &ENTRY, |booked| entry_row(&who, booked)).await?;
+        }
+        ExportArgs::Payments(_) => {
+            let pages = store.payments_export(&who, window).await?;
+            export(pages, output, &PAYMENT, |record| payment_row(&who, record)).await?;
         }
     }
     installation.close().await;
@@ -248,6 +256,88 @@ fn entry_row(who: &Tenant, booked: &ExportedEntry) -> Vec<Cell> {
         Cell::plain(entry.trade.map(|(trade, _)| trade)),
         Cell::plain(entry.trade.map(|(_, part)| part.as_str())),
         plain(entry.created_at),
+    ]
+}
+
+const PAYMENT: [&str; 34] = [
+    "mode",
+    "partnerId",
+    "railId",
+    "kind",
+    "hosted",
+    "sessionId",
+    "quoteId",
+    "txRefid",
+    "status",
+    "failureCode",
+    "failureReason",
+    "paymentMethod",
+    "fiatCurrency",
+    "fiatAmount",
+    "cryptoCurrency",
+    "cryptoNetwork",
+    "cryptoAmount",
+    "sourceCurrency",
+    "sourceNetwork",
+    "sourceAmount",
+    "exchangeRate",
+    "totalFees",
+    "rail",
+    "reference",
+    "createdAt",
+    "payUntil",
+    "acknowledgedAt",
+    "endedAt",
+    "required",
+    "received",
+    "receivedAt",
+    "openItem",
+    "openItemAt",
+    "attempts",
+];
+
+fn payment_row(who: &Tenant, record: &RailRecord) -> Vec<Cell> {
+    let (terms, priced) = (&record.terms, &record.terms.priced);
+    let (source, state) = (terms.source(), &record.state);
+    let reason = state.failure_reason();
+    let (received, item) = (record.received, record.open_item);
+    vec![
+        plain(who.mode),
+        Cell::Text(who.partner.to_string()),
+        plain(record.id),
+        plain(record.id.kind().as_str()),
+        plain(record.hosted.is_some()),
+        plain(record.session),
+        plain(record.quote),
+        plain(record.refid),
+        plain(state.status().as_str()),
+        Cell::plain(state.failure_code()),
+        Cell::plain(reason.map(FailureReason::as_str)),
+        Cell::plain(terms.payment_method()),
+        plain(terms.currency()),
+        plain(priced.fiat),
+        plain(terms.asset()),
+        plain(&terms.network),
+        plain(priced.crypto),
+        Cell::plain(source.map(|it| it.amount.asset())),
+        Cell::plain(source.map(|it| &it.network)),
+        Cell::plain(source.map(|it| it.amount)),
+        plain(priced.rate),
+        plain(priced.fees.total),
+        Cell::Text(record.rail.to_string()),
+        state
+            .reference()
+            .map_or(Cell::Empty, |text| Cell::Text(text.to_owned())),
+        plain(record.created_at),
+        Cell::plain(record.pay_until),
+        Cell::plain(record.acknowledged_at),
+        Cell::plain(state.ended_at()),
+        plain(terms.paid().amount),
+        Cell::plain(received.map(|it| it.amount)),
+        Cell::plain(received.map(|it| it.at)),
+        Cell::plain(item.map(|item| item.finding.as_str())),
+        Cell::plain(item.map(|item| item.at)),
+        Cell::Number(record.asking.attempts.into()),
     ]
 }
 

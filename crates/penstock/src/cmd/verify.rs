@@ -124,6 +124,8 @@ struct Answer<'r> {
     ok: bool,
     figures: Map<String, Value>,
     breaches: Vec<Breach<'r>>,
+    /// What an operator must look at although the books are whole.
+    open_items: &'r [String],
 }
 
 #[derive(Serialize)]
@@ -142,6 +144,7 @@ impl<'r> Answer<'r> {
         Self {
             ok: report.clean(),
             figures: report.figures.iter().map(figure).collect(),
+            open_items: &report.open_items,
             breaches: broken
                 .map(|finding| Breach {
                     invariant: finding.invariant,
@@ -157,6 +160,9 @@ fn text_of(report: &AuditReport) -> String {
     let mut lines = Vec::new();
     for (name, value) in &report.figures {
         lines.push(format!("{name}: {value}"));
+    }
+    for item in &report.open_items {
+        lines.push(format!("! open: {item}"));
     }
     let mut broken = 0_usize;
     for finding in report.findings.iter().filter(|it| it.count > 0) {

@@ -3,6 +3,8 @@
 use serde_json::Value;
 
 use crate::fixture::{ACME, Installation, POOL, SHOP};
+use crate::master_keys::{IBAN, sell};
+use crate::sandbox::{Sandbox, demo_of};
 
 const EVER: &str = "--partner acme --from 2020-01-01 --to 2100-01-01";
 
@@ -81,6 +83,48 @@ fn empty_window_exports_only_column_names() {
     let past = "export ledger --partner acme --from 2020-01-01 --to 2020-01-02T00:00:00+02:00";
     assert_eq!(installation.run(&words(past)).out.lines().count(), 1);
     assert_eq!(installation.json(&words(past)), Value::Array(Vec::new()));
+}
+
+// rule: cli.export.payments
+#[test]
+fn payments_export_shows_what_a_customer_pays_and_no_account() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    sell(sandbox.gate(), &demo_of(&installation));
+    let ever =
+        "--partner demo --from 2020-01-01 --to 2100-01-01 --database-url sqlite://s/penstock.db";
+    let command = format!("export payments {ever}");
+    let done = installation.run(&words(&command));
+    assert_eq!(done.code, 0, "{done:?}");
+    let begins = "mode,partnerId,railId,kind,hosted,sessionId,quoteId,txRefid,status,";
+    let ends = ",required,received,receivedAt,openItem,openItemAt,attempts\n";
+    let header = done.out.split_inclusive('\n').next().unwrap();
+    assert!(
+        header.starts_with(begins) && header.ends_with(ends),
+        "{done:?}"
+    );
+    assert!(!done.out.contains(IBAN), "{done:?}");
+    let array = installation.json(&words(&command));
+    let [row] = &array.as_array().unwrap()[..] else {
+        panic!("{array}")
+    };
+    for (column, text) in [
+        ("partnerId", "demo"),
+        ("kind", "pay_out"),
+        ("hosted", "true"),
+        ("fiatAmount", "100.33"),
+        ("rail", "sandbox"),
+        ("paymentMethod", "sepa"),
+    ] {
+        assert_eq!(row[column], text, "{row}");
+    }
+    assert_eq!(row["required"], row["cryptoAmount"], "{row}");
+    assert_eq!(
+        (&row["received"], &row["openItem"]),
+        (&Value::Null, &Value::Null),
+        "{row}"
+    );
+    assert!(row["payUntil"].is_string(), "{row}");
 }
 
 // rule: cli.exit-codes

@@ -33,7 +33,7 @@ fn post_to(gate: &str, keys: &Value, path: &str, key: &str, body: &str) -> Value
 }
 
 /// Sells in a widget of the partner with these keys. The database keeps the account of the sale sealed.
-fn sell(gate: &str, keys: &Value) {
+pub(crate) fn sell(gate: &str, keys: &Value) {
     let made = post_to(gate, keys, "gate_sessions", "sale", SALE);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let url = text(&made["url"]);
@@ -54,7 +54,7 @@ fn sell(gate: &str, keys: &Value) {
 const SALE: &str = r#"{"amount": "100.33", "currency": "EUR", "return_url": "https://shop.example/done", "flow": "off_ramp"}"#;
 const SOLD: &str =
     r#"{"side": "off_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa"}"#;
-const IBAN: &str = "DE89370400440532013000";
+pub(crate) const IBAN: &str = "DE89370400440532013000";
 const SESSION: &str = r#"{"amount": "100.00", "currency": "EUR", "return_url": "https://shop.example/done", "kyc_package": {"name": "Ann"}}"#;
 
 fn older(installation: &Installation) -> Value {

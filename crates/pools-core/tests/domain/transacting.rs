@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Seen, StoreError, StoreResult, Timestamp};
+use kernel::{Amount, Named, Seen, StoreError, StoreResult, Timestamp, UpstreamName};
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
 use partner_core::ports::{InFlight, Submit, Ticket};
 use partner_core::{Access, Tenant};
@@ -167,6 +167,12 @@ impl Submit<TransactCommand, Decision> for Scene {
     }
 }
 
+impl Named for Scene {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in("engine")
+    }
+}
+
 #[async_trait]
 impl Engine for Scene {
     async fn depth(&self, _: &Tenant, _: &Order) -> Option<Depth> {
@@ -193,10 +199,6 @@ impl Engine for Scene {
 
     async fn report(&self, _: &Tenant, _: &TradeReportRequest) -> Option<EngineReport> {
         panic!("a transact must not ask for reports")
-    }
-
-    fn name(&self) -> kernel::UpstreamName {
-        kernel::UpstreamName::built_in("engine")
     }
 
     fn timeout(&self) -> Duration {

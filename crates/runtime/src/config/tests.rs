@@ -47,9 +47,9 @@ fn empty_configuration_is_complete_for_test() {
     assert_eq!((config.widget_origin, config.gate_origin), (None, None));
     assert_eq!(config.quote_ttl, Duration::from_secs(15));
     assert_eq!(config.rates, RatesChoice::Sandbox);
-    assert_eq!(config.engine, UpstreamChoice::Sandbox);
-    assert_eq!(config.rail, UpstreamChoice::Sandbox);
-    assert_eq!(config.verifier, UpstreamChoice::Sandbox);
+    assert_eq!(config.engine.choice, UpstreamChoice::Sandbox);
+    assert_eq!(config.rail.choice, UpstreamChoice::Sandbox);
+    assert_eq!(config.verifier.choice, UpstreamChoice::Sandbox);
     assert_eq!(config.log_format, LogFormat::Json);
     let waits = config.webhook_waits.iter().map(Duration::as_secs);
     let three_days = [
@@ -91,6 +91,13 @@ fn gate_defaults_equal_documented_defaults() {
         (Group::Global, "short 10/10s, medium 60/60s, long 300/3600s"),
     ] {
         assert_eq!(text(limits.of(group)), expected);
+    }
+    for (group, expected) in [
+        (Group::Embed, "medium 180/60s"),
+        (Group::EmbedQuotes, "medium 30/60s"),
+        (Group::EmbedPayments, "medium 15/60s"),
+    ] {
+        assert_eq!(text(&limits.of_session(group)), expected);
     }
     let limits = gate(&[("THROTTLE_CREATE_SESSION", "7/1s")]).unwrap();
     assert_eq!(text(limits.of(Group::CreateSession)), "short 7/1s");
@@ -187,9 +194,9 @@ fn live_mode_refuses_sandbox_upstreams() {
     let live = [("MODE", "live"), ("MASTER_KEY", KEY), DATABASE];
     let loaded = Config::load(&environment(&live)).unwrap();
     assert_eq!(loaded.config.rates, RatesChoice::None);
-    assert_eq!(loaded.config.engine, UpstreamChoice::None);
-    assert_eq!(loaded.config.rail, UpstreamChoice::None);
-    assert_eq!(loaded.config.verifier, UpstreamChoice::None);
+    assert_eq!(loaded.config.engine.choice, UpstreamChoice::None);
+    assert_eq!(loaded.config.rail.choice, UpstreamChoice::None);
+    assert_eq!(loaded.config.verifier.choice, UpstreamChoice::None);
     assert_eq!(loaded.config.webhook_allow_private, AllowPrivate::None);
     assert!(loaded.warnings.is_empty());
     assert_eq!(loaded.serving_warnings.len(), 1);

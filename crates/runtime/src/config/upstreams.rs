@@ -184,3 +184,89 @@ pub(super) fn shared_secrets(given: &RawSettings) -> impl Iterator<Item = Config
         Some(given.refuse(upstream.secret, &expected))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{DATABASE, KEY, environment};
+    use super::*;
+    use crate::config::{Config, ConfigError};
+
+    const A: &str = "http:https://a.example/desk";
+    const B: &str = "http:https://b.example:8443";
+
+    fn refusal(pairs: &[(&str, &str)]) -> Option<String> {
+        let faults = Config::load(&environment(pairs)).err()?;
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        faults.first().map(ConfigError::to_string)
+    }
+
+    // rule: config.upstream-names, rail.name, verifier.name
+    #[test]
+    fn name_that_another_upstream_has_is_refused() {
+        for (kind, derived) in [
+            ("ENGINE", "https://b.example:8443"),
+            ("RAIL", "b.example:8443"),
+            ("VERIFIER", "b.example:8443"),
+        ] {
+            let [name, former, former_name] =
+                ["NAME", "FORMER", "FORMER_NAME"].map(|end| format!("{kind}_{end}"));
+            let both = [(kind, A), (&former, B)];
+            let with = |setting: &str, text: &str| {
+                refusal(&[both[0], both[1], (setting, text)]).unwrap_or_default()
+            };
+            assert_eq!(refusal(&both), None);
+            assert!(with(&name, derived).starts_with(&format!("PENSTOCK_{name}: expected a name")));
+            for built_in in ["sandbox", "none"] {
+                let line = with(&name, built_in);
+                assert!(
+                    line.starts_with(&format!("PENSTOCK_{name}: expected")),
+                    "{line}"
+                );
+                let line = with(&former_name, built_in);
+                assert!(
+                    line.starts_with(&format!("PENSTOCK_{former_name}: expected")),
+                    "{line}"
+                );
+            }
+            let same = refusal(&[(kind, A), (&former, A)]).unwrap();
+            assert!(
+                same.starts_with(&format!("PENSTOCK_{former}: expected another")),
+                "{same}"
+            );
+            let taken = refusal(&[(kind, A), (&former, B), (&name, "x"), (&former_name, "x")]);
+            let taken = taken.unwrap();
+            assert!(
+                taken.starts_with(&format!("PENSTOCK_{former_name}: expected")),
+                "{taken}"
+            );
+            // An upstream that got another name is its own former one.
+            assert_eq!(refusal(&[(kind, A), (&name, "x"), (&former, A)]), None);
+            assert_eq!(refusal(&[(kind, "none"), (&former, A)]), None);
+            assert_eq!(refusal(&[(kind, A), (&former, "sandbox")]), None);
+            let sandbox = refusal(&[(kind, "sandbox"), (&former, "sandbox")]);
+            assert!(sandbox.is_some());
+        }
+    }
+
+    // rule: config.live-secrets-differ, rail.former
+    #[test]
+    fn former_upstream_may_share_the_secret_of_its_successor_alone() {
+        const SECRET: &str = "hunter2-hunter2-hunter2";
+        let live = |more: &[(&str, &str)]| {
+            let pairs = [&[("MODE", "live"), ("MASTER_KEY", KEY), DATABASE], more].concat();
+            refusal(&pairs)
+        };
+        let rail = [("RAIL_SECRET", SECRET), ("RAIL_FORMER_SECRET", SECRET)];
+        assert_eq!(live(&rail), None);
+        let line = live(&[("ENGINE_SECRET", SECRET), rail[1]]).unwrap();
+        assert!(line.starts_with("PENSTOCK_RAIL_FORMER_SECRET: expected another secret"));
+        assert!(!line.contains(SECRET));
+        let exposed = live(&[("RAIL_FORMER", "http:http://a.example"), rail[1]]).unwrap();
+        assert!(exposed.starts_with("PENSTOCK_RAIL_FORMER: expected http:https://"));
+        let sandbox = live(&[("VERIFIER_FORMER", "sandbox")]).unwrap();
+        assert!(
+            sandbox.starts_with("PENSTOCK_VERIFIER_FORMER: "),
+            "{sandbox}"
+        );
+    }
+}

@@ -170,7 +170,7 @@ async fn buy(runtime: Arc<Runtime>, access: Arc<Access<PoolsProfile>>, number: u
     if opened == 1 {
         let polling = PollTrade::new(
             base.store.clone(),
-            runtime.engine.clone(),
+            runtime.engines.clone(),
             base.sealer.clone(),
             base.entropy.clone(),
             pools_http::render_event,

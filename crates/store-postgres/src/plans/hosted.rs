@@ -100,6 +100,10 @@ const DUE_SESSIONS: &[&str] = &[
     "(partner_id > $3)",
     "(partner_id = each_partner.partner_id) AND (expires_at <= $2)",
 ];
+const WATCHED_RECORDS: &[&str] = &[
+    "(partner_id > $3)",
+    "(partner_id = each_partner.partner_id) AND (watch_at <= $2)",
+];
 const DUE_RECORDS: &[&str] = &[
     "(partner_id > $3)",
     "(partner_id = each_partner.partner_id) AND (ask_at <= $2)",
@@ -127,6 +131,8 @@ const READS: &[Lookup] = &[
         &["(session_id = $3)", "(id = r.quote_id)"],
     ),
     (rails::DUE.sql.postgres, DUE_RECORDS),
+    (rails::WATCHED.sql.postgres, WATCHED_RECORDS),
+    (rails::NOTIFIED.sql.postgres, &["(id = $2)"]),
     (signed_quotes::FIND.sql.postgres, &["(id = $3)"]),
     (verifications::FIND.sql.postgres, &["(session_id = $3)"]),
     (verifications::DUE.sql.postgres, DUE_RECORDS),
@@ -143,6 +149,7 @@ const READS: &[Lookup] = &[
 const WRITES: &[Lookup] = &[
     (sessions::FIND.sql.postgres, &["(id = $3)", PAYMENT]),
     (sessions::APPLY.sql.postgres, &["(id = $3)", PAYMENT]),
+    (sessions::COUNT_TOKEN.sql.postgres, &["(id = $3)"]),
     (
         rails::FIND.sql.postgres,
         &["(id = $3)", "(id = r.quote_id)"],
@@ -152,7 +159,8 @@ const WRITES: &[Lookup] = &[
         &["(session_id = $3)", "(id = r.quote_id)"],
     ),
     (rails::ASK.sql.postgres, &["(id = $3)"]),
-    (rails::APPLY.sql.postgres, &["(id = $3)"]),
+    (rails::END.sql.postgres, &["(id = $3)"]),
+    (rails::WATCH.sql.postgres, &["(id = $3)"]),
     (
         rails::ERASE_PAYOUTS.sql.postgres,
         &["(ended_at <= $2)", ".id)"],
@@ -163,6 +171,12 @@ const WRITES: &[Lookup] = &[
         &["(session_id = $3)"],
     ),
     (signed_quotes::CONSUME.sql.postgres, &["(id = $3)"]),
+    (signed_quotes::ENDED.sql.postgres, &["(partner_id = $2)"]),
+    (
+        signed_quotes::DELETE_UNUSED.sql.postgres,
+        &["(expires_at <= $3)", "(session_id = s.id)", ".id)"],
+    ),
+    (signed_quotes::SWEPT.sql.postgres, &["(expires_at <= $3)"]),
     (verifications::FIND.sql.postgres, &["(session_id = $3)"]),
     (verifications::PUT.sql.postgres, &["(id = $3)"]),
     (transactions::FIND.sql.postgres, &["(id = $3)"]),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kernel::{Asset, Mode, StoreError, Timestamp};
+use partner_core::export::Window;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
-use pools_core::export::Window;
 use pools_core::ports::{Exports as _, PoolsReads as _, PoolsStore as _};
 use sqlx::Connection as _;
 use store_postgres::Options;

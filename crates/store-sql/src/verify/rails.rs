@@ -10,7 +10,34 @@ use crate::{Row, rails, signed_quotes};
 impl Work<'_> {
     pub(super) async fn rails(&mut self) -> StoreResult<()> {
         self.transactions_of_rails().await?;
-        self.signatures().await
+        self.signatures().await?;
+        self.open_items().await
+    }
+
+    /// Lists what an operator must look at. It breaks no invariant.
+    async fn open_items(&mut self) -> StoreResult<()> {
+        let mut items = Vec::new();
+        let mut visit = |row: &dyn Row| {
+            let record = rails::record(row, row.mode()?);
+            // `rows-can-be-read` reports rows that cannot be read.
+            if let Ok(record) = record
+                && let Some(item) = record.open_item
+            {
+                let tenant = row.tenant()?;
+                let (id, finding) = (record.id, item.finding.as_str());
+                items.push(format!(
+                    "{}/{} payment {id}: {finding} since {}",
+                    tenant.mode, tenant.partner, item.at
+                ));
+            }
+            Ok(())
+        };
+        let connection = self.snapshot.connection();
+        connection
+            .walk(&walked::OPEN_ITEMS, &[], &mut visit)
+            .await?;
+        self.report.open_items = items;
+        Ok(())
     }
 
     /// A record's transaction has its quote's legs, rate and fees, and the record's status.

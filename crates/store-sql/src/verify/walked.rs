@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Every statement of this file.
-pub(super) static ALL: [&Statement; 21] = [
+pub(super) static ALL: [&Statement; 22] = [
     &CHAINS,
     &ACCOUNTS,
     &ENTRIES,
@@ -24,6 +24,7 @@ pub(super) static ALL: [&Statement; 21] = [
     &USED_PREVIEWS,
     &SIGNED_QUOTES,
     &RAIL_RECORDS,
+    &OPEN_ITEMS,
     &VERIFICATIONS,
     &TALLIES,
     &POOLS_PROFILES,
@@ -173,6 +174,20 @@ pub(super) static RAIL_RECORDS: Statement = Statement::new(
      FROM rail_records AS r
      JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
      LEFT JOIN transactions AS t ON t.mode = r.mode AND t.partner_id = r.partner_id AND t.id = r.transaction_id"
+    ),
+);
+
+/// Records that an operator must look at, with their quote's terms.
+pub(super) static OPEN_ITEMS: Statement = Statement::new(
+    "rail_records",
+    concat!(
+        "SELECT r.mode, ",
+        rail_columns!(),
+        "
+     FROM rail_records AS r
+     JOIN signed_quotes AS q ON q.mode = r.mode AND q.partner_id = r.partner_id AND q.id = r.quote_id
+     WHERE r.open_item IS NOT NULL
+     ORDER BY r.mode, r.partner_id, r.id"
     ),
 );
 

@@ -113,7 +113,9 @@ async fn client_secret_binds_the_token_to_its_session() {
     assert_eq!(answer["session_id"], made["id"]);
     assert_eq!(answer["branding"]["primary_color"], "#1A2B3C");
     let said = claims(&gate, &answer).unwrap();
-    assert_eq!(said.session.unwrap().to_string(), text(&made, "id"));
+    let token = said.session.unwrap();
+    assert_eq!(token.session.to_string(), text(&made, "id"));
+    assert_eq!(token.number, 1);
     assert!(!answer.to_string().contains(text(&made, "client_secret")));
     gate.notice(ACME, text(&made, "id")).await;
     gate.finish().await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use acceptance::{ACME, ACME_PUBLISHABLE, ACME_SECRET, Cast, Gate, GateUseCases, Paced, World};
 use gate_core::access::GateAccess;
+use gate_core::embed::SessionToken;
 use gate_core::profile::GateProfile;
 use gate_core::rail::{RailKind, RailRecord};
 use gate_core::session::{SessionId, SessionRefusal};
@@ -16,6 +17,7 @@ use gate_core::usecases::cancel_payment::CancelError;
 use gate_core::usecases::pay_session::{PayError, PaymentRequest};
 use gate_core::usecases::quote_session::{OrderedConversion, QuoteSessionError, SessionOrder};
 use gate_core::usecases::redeem_quote::{RedeemError, Redemption};
+use kernel::Cas;
 use kernel::rates::Side;
 use partner_core::Tenant;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
@@ -108,6 +110,11 @@ impl Paying {
         &self.access.tenant
     }
 
+    /// The widget's token.
+    fn token(&self) -> SessionToken {
+        first_token(self.session)
+    }
+
     /// Pays the session with its quote.
     async fn pay(&self, uses: &GateUseCases, key: &str) -> Result<IdempotentResponse, PayError> {
         let key = operation_key(&format!("/v1/embed/payments {}", self.session), key);
@@ -119,7 +126,7 @@ impl Paying {
             until: self.gate.now().plus(TOKEN_TTL),
         };
         uses.paying
-            .pay(&self.access, self.session, key, &asked, &|record| {
+            .pay(&self.access, self.token(), key, &asked, &|record| {
                 Ok(rendered(record))
             })
             .await
@@ -132,6 +139,7 @@ impl Paying {
             Err(PayError::Session(refusal)) => refused(refusal),
             Err(PayError::Closed(QuoteClosed::Superseded)) => "superseded",
             Err(PayError::Denied(_)) => "denied",
+            Err(PayError::TokenExpired) => "token ended",
             Err(error) => panic!("{error:?}"),
         };
         outcome.to_owned()
@@ -185,7 +193,7 @@ impl Paying {
     async fn gives_up(self, paced: Paced, record: RailRecord) -> String {
         let uses = paced.gate();
         let cancelling = uses.cancelling;
-        let payment = cancelling.cancel(self.who(), self.session, record.payment_id());
+        let payment = cancelling.cancel(self.who(), self.token(), record.payment_id());
         let payment = match payment.await {
             Ok(_) => "cancelled",
             Err(CancelError::TooLate) => "too late",
@@ -224,6 +232,22 @@ impl Paying {
             Some(key) => operator.revoke(&key).await,
             None => operator.change_gate(ACME, switch(false)).await,
         }
+        let made = self.payments().await;
+        paced.turn().await;
+        made.to_string()
+    }
+
+    /// Newer tokens of the session end the widget's; returns the number of payments afterwards.
+    async fn ends_token(self, paced: Paced) -> String {
+        let store = paced.gate().context.store;
+        let mut tx = store.gate_begin("tokens").await.unwrap();
+        for number in 1..=11 {
+            let session = self.session;
+            let token = SessionToken { session, number };
+            let counted = tx.session_count_token(self.who(), token).await;
+            assert_eq!(counted.unwrap(), Cas::Won);
+        }
+        tx.commit().await.unwrap();
         let made = self.payments().await;
         paced.turn().await;
         made.to_string()
@@ -275,7 +299,13 @@ async fn quote(
         network: "tron".to_owned(),
         country: None,
     };
-    uses.quoting.quote(access, session, &order).await
+    let token = first_token(session);
+    uses.quoting.quote(access, token, &order).await
+}
+
+/// The first token of a session.
+const fn first_token(session: SessionId) -> SessionToken {
+    SessionToken { session, number: 1 }
 }
 
 fn operation_key(path: &str, key: &str) -> OperationKey {
@@ -450,6 +480,28 @@ async fn rails_and_widget() {
         "rails and widget",
         &["redeemed, in progress", "in progress, paid"],
     );
+}
+
+// rule: gate.payment.admitted-again, gate.bootstrap.token-limit
+#[tokio::test]
+async fn payment_and_newer_tokens() {
+    let mut scene = Scene::new();
+    while let Some(paying) = scene.next("100.00").await {
+        let (one, other) = (paying.clone(), paying.clone());
+        let cast = Cast::of(paying.world())
+            .and(move |paced| one.pays(paced, "k"))
+            .and(move |paced| other.ends_token(paced));
+        let answers = scene.play(cast).await;
+        let made = paying.payments().await;
+        assert_eq!(
+            answers[1],
+            made.to_string(),
+            "no payment after the end of the token"
+        );
+        let outcome = format!("{}: {made}", answers[0]);
+        scene.ended(&paying, &outcome).await;
+    }
+    scene.had("payment and newer tokens", &["paid: 1", "token ended: 0"]);
 }
 
 // rule: gate.payment.admitted-again, auth.revocation-beats-money

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use acceptance::{ACME, Gate, GateClient, RIVAL, RIVAL_SHOP, SHOP, Setup};
+use acceptance::{ACME, Call, Gate, GateClient, RIVAL, RIVAL_SHOP, SHOP, Setup};
 use gate_core::catalogue::Catalogue;
+use gate_core::embed::SessionToken;
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
@@ -19,7 +20,7 @@ use partner_core::webhooks::delivery::DeliveryState;
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::target::AllowPrivate;
 use providers::SandboxRail;
-use runtime::background::sweep_idempotency;
+use runtime::background::{delete_unused_quotes, sweep_idempotency};
 use runtime::polls::{settle_rails, settle_verifications, sweep_sessions};
 use serde_json::json;
 use sqlx::Connection as _;
@@ -27,6 +28,7 @@ use test_support::http::{Reply, Upstream};
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
 use super::rails::{DAY, PAY_INS, id, in_turn, purchase, redeem, session};
+use super::widget::{plain, rival_token, widget, with};
 use crate::isolation::{Running, until};
 
 /// More objects than a background task reads at once.
@@ -141,7 +143,8 @@ async fn verifying(gate: &Gate, partner: &str, sessions: &[String]) -> Vec<Sessi
     let mut started = Vec::new();
     for session in sessions {
         let session = SessionId::parse(session).unwrap();
-        let starting = verifying.start(&who, session, None, None);
+        let token = SessionToken { session, number: 1 };
+        let starting = verifying.start(&who, token, None, None);
         starting.await.unwrap();
         started.push(session);
     }
@@ -309,4 +312,38 @@ async fn keys_of_other_partners_are_swept_while_one_partner_is_locked() {
     task.end().await;
     gate.world().notice_all().await;
     gate.finish().await;
+}
+
+// rule: background.isolated, gate.embed-quote.deleted
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unused_quotes_of_other_partners_are_deleted_while_one_partner_is_locked() {
+    for table in ["books", "signed_quotes"] {
+        let gate = Gate::with(Setup::give_up_locked_rows).await;
+        let order = json!({ "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa" });
+        let mut quotes = Vec::new();
+        for token in [widget(&gate, &plain()).await.0, rival_token(&gate).await] {
+            let quote = with(&token, Call::post("/v1/embed/quotes").json(&order));
+            quotes.push(id(&gate.send(quote).await.created()));
+            let end = with(&token, Call::post("/v1/embed/cancel"));
+            gate.send(end).await.ok();
+        }
+        let is_known = async |client: GateClient, quote: &str| {
+            let status = client.get(&format!("/v1/quotes/{quote}")).await.status;
+            assert!(matches!(status, 200 | 404), "{status}");
+            status == 200
+        };
+        let lock = gate.world().lock_rows(table, ACME).await;
+        let store = gate.world().store();
+        let task =
+            Running::start(|stop| delete_unused_quotes(store.clone(), store, Mode::Test, stop));
+        let is_deleted = async || !is_known(gate.rival(), &quotes[1]).await;
+        until("the deletion of the rival's quote", is_deleted).await;
+        if let Some(lock) = lock {
+            assert!(is_known(gate.acme(), &quotes[0]).await, "{table}");
+            lock.close().await.unwrap();
+        }
+        task.end().await;
+        gate.world().notice_all().await;
+        gate.finish().await;
+    }
 }

@@ -218,6 +218,7 @@ async fn token_of_a_secret_key_is_refused() {
         let access = gate.access(key).await;
         let token = PresentedToken {
             id: "token".to_owned(),
+            session: None,
             tenant: access.tenant.clone(),
             key: access.key.id,
             claims: Extensions::new(),

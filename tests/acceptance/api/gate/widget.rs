@@ -7,7 +7,7 @@ use acceptance::{
     ACME, ACME_PUBLISHABLE, Answer, Call, Contract, Gate, GateClient, Logs, RIVAL_PUBLISHABLE,
     RIVAL_SHOP, SHOP, WIDGET,
 };
-use gate_core::embed::Claims;
+use gate_core::embed::{Claims, SessionToken};
 use gate_core::profile::GateProfile;
 use gate_core::session::SessionId;
 use gate_core::token::TokenKey;
@@ -33,7 +33,7 @@ pub(super) fn with(token: &str, call: Call) -> Call {
 }
 
 /// The recorded request of every operation that takes a widget's token.
-fn calls() -> Vec<Call> {
+pub(super) fn calls() -> Vec<Call> {
     let operations = Contract::gate().operations.iter();
     let of_widget = operations.filter(|operation| operation.credentials == ["embedToken"]);
     let calls: Vec<Call> = of_widget.map(|it| Call::of(recorded(&it.id))).collect();
@@ -95,9 +95,15 @@ fn signer() -> TokenKey {
     TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32])))
 }
 
-fn claims(gate: &Gate, token: &str) -> Claims {
+pub(super) fn claims(gate: &Gate, token: &str) -> Claims {
     let now = gate.world().clock().now();
     Claims::open(token, &signer(), Mode::Test, now).unwrap()
+}
+
+/// The first token of a session.
+fn first_token(session: &str) -> Option<SessionToken> {
+    let session = SessionId::parse(session)?;
+    Some(SessionToken { session, number: 1 })
 }
 
 // rule: gate.embed.session, gate.embed.version
@@ -215,7 +221,7 @@ async fn session_of_another_partner_is_absent() {
     let (token, made) = widget(&gate, &plain()).await;
     let rivals = bootstrapped(&gate, RIVAL_SHOP, RIVAL_PUBLISHABLE, &json!({})).await;
     let mut claims = claims(&gate, &rivals);
-    claims.session = SessionId::parse(made["id"].as_str().unwrap());
+    claims.session = first_token(made["id"].as_str().unwrap());
     let stray = claims.sign(&signer()).unwrap();
     for call in calls() {
         let answer = gate.send(with(&stray, call)).await;
@@ -293,7 +299,12 @@ async fn token_ends_with_its_partner_gate_and_key() {
 }
 
 /// A call that waits for a change of the session while this happens. It ends before its time.
-async fn waits_while(gate: &Gate, token: &str, wait: Call, happens: impl Future) -> Answer {
+pub(super) async fn waits_while(
+    gate: &Gate,
+    token: &str,
+    wait: Call,
+    happens: impl Future,
+) -> Answer {
     let begun = Instant::now();
     let (answer, _) = tokio::join!(gate.send(with(token, wait)), async {
         sleep(Duration::from_millis(200)).await;
@@ -478,7 +489,7 @@ async fn user_cancels_no_session_that_is_being_paid_or_over() {
     let (session, _) = paying(&acme, "first", "100.33").await;
     let (token, _) = widget(&gate, &plain()).await;
     let mut claims = claims(&gate, &token);
-    claims.session = SessionId::parse(&session);
+    claims.session = first_token(&session);
     let paying = claims.sign(&signer()).unwrap();
     let refused = gate.send(with(&paying, Call::post(CANCEL))).await;
     refused.refused(409, "session_payment_in_progress");
@@ -486,7 +497,7 @@ async fn user_cancels_no_session_that_is_being_paid_or_over() {
     gate.settle_rails().await;
     gate.world().notice_all().await;
     let made = acme.open_id("second").await;
-    claims.session = SessionId::parse(&made);
+    claims.session = first_token(&made);
     acme.complete(&made).await.ok();
     let paid = claims.sign(&signer()).unwrap();
     let refused = gate.send(with(&paid, Call::post(CANCEL))).await;

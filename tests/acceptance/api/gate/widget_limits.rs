@@ -8,10 +8,11 @@ use partner_core::PartnerStatus;
 use serde_json::json;
 
 use super::widget::{
-    OPTIONS, SESSION, plain, preflight, token_of_session, version, waiting, widget, with,
+    OPTIONS, SESSION, plain, preflight, token_of_session, token_with, version, waiting, widget,
+    with,
 };
 use super::widget_payments::{Widget, purchase};
-use crate::throttles::tier;
+use crate::throttles::{tier, tier_status};
 
 fn few(setup: &mut Setup) {
     if let Some(limits) = &mut setup.gate_limits {
@@ -107,6 +108,62 @@ async fn calls_are_limited_by_token_and_client() {
     gate.send(with(&other, Call::get(SESSION)).from(here))
         .await
         .ok();
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: throttle.embed-session, throttle.headers, throttle.refusal
+#[tokio::test]
+async fn tokens_of_a_session_share_a_limit_per_client() {
+    let gate = Gate::with(|setup| {
+        let limits = setup.gate_limits.as_mut().unwrap();
+        for group in [Group::Embed, Group::EmbedQuotes, Group::EmbedPayments] {
+            limits.set(group, vec![tier("short", 1, 60)]);
+        }
+    })
+    .await;
+    let (first, made) = widget(&gate, &plain()).await;
+    let mut tokens = vec![first];
+    for _ in 0..3 {
+        tokens.push(token_of_session(&gate, &made).await);
+    }
+    let other = gate.acme().open("other").await;
+    let other = token_of_session(&gate, &other).await;
+    let here: IpAddr = [198, 51, 100, 7].into();
+    let there: IpAddr = [198, 51, 100, 8].into();
+    let write = |path| Call::post(path).json(&json!({})).key("k");
+    for call in [
+        Call::get(SESSION),
+        write("/v1/embed/quotes"),
+        write("/v1/embed/payments"),
+    ] {
+        let send =
+            async |token: &str, from: IpAddr| gate.send(with(token, call.clone()).from(from)).await;
+        for (at, token) in tokens.iter().take(3).enumerate() {
+            let answer = send(token, here).await;
+            assert_ne!(answer.status, 429, "{}", answer.asked);
+            assert_eq!(tier_status(&answer, "short"), (1, 0, 60));
+            assert_eq!(tier_status(&answer, "medium"), (3, 2 - at as u64, 60));
+        }
+        // The refused call counts in neither limit.
+        for _ in 0..2 {
+            let full = send(&tokens[3], here).await.refused(429, "rate_limited");
+            let waits = (
+                full.number("retry-after"),
+                full.number("retry-after-medium"),
+            );
+            assert_eq!(waits, (60, 60));
+            assert_eq!(full.header("retry-after-short"), None);
+            assert_eq!(tier_status(&full, "short"), (1, 1, 60));
+        }
+        assert_eq!(tier_status(&send(&tokens[3], there).await, "medium").1, 2);
+        assert_eq!(tier_status(&send(&other, here).await, "medium").1, 2);
+    }
+    // A token without a session has its own limit alone.
+    let open = token_with(&gate, &json!(null)).await;
+    let answer = gate.send(with(&open, Call::get(OPTIONS)).from(here)).await;
+    assert_eq!(answer.header("x-ratelimit-limit-medium"), None);
+    answer.ok();
     gate.world().notice_all().await;
     gate.finish().await;
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use acceptance::{ACME, Answer, Call, Gate, Logs};
 use gate_core::catalogue::Catalogue;
+use gate_core::embed::SessionToken;
 use gate_core::object::JsonObject;
 use gate_core::session::SessionId;
 use gate_core::usecases::verify_user::VerifyUser;
@@ -292,8 +293,9 @@ async fn start_elsewhere(gate: &Gate, widget: &Widget, report: Report) {
         verifier: Some(verifier),
     };
     let who = gate.world().operator().tenant(ACME);
-    let id = SessionId::parse(&widget.session).unwrap();
-    starting.start(&who, id, None, None).await.unwrap();
+    let session = SessionId::parse(&widget.session).unwrap();
+    let token = SessionToken { session, number: 1 };
+    starting.start(&who, token, None, None).await.unwrap();
 }
 
 // rule: gate.verification.none, gate.verification.event-once

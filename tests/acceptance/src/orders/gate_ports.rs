@@ -8,6 +8,7 @@ use gate_core::access::GateAccess;
 use gate_core::branding::Branding;
 use gate_core::customer::{CustomerId, IdentityIndexes, SealedCustomer, Unique};
 use gate_core::due::DueShare;
+use gate_core::embed::SessionToken;
 use gate_core::ports::{
     BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, PreviewTx,
     PublishableKeyTx, RailTx, SessionFilter, SessionTx, SignedQuoteTx, TallyTx, TransactionFilter,
@@ -163,6 +164,7 @@ delegates! {
         session_insert(who: &Tenant, session: &Session, kyc_package: Option<&Sealed>) -> ();
         session_lock(who: &Tenant, id: SessionId) -> Option<Session>;
         session_apply(who: &Tenant, id: SessionId, step: &Step) -> Cas;
+        session_count_token(who: &Tenant, token: SessionToken) -> Cas;
     }
     TransactionTx {
         transaction_insert(who: &Tenant, transaction: &Transaction) -> ();

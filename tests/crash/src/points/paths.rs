@@ -144,6 +144,8 @@ const STEPS: [(Reach, &[&str]); 10] = [
     (
         Reach::Widget,
         &[
+            "session.count_token",
+            "embed_bootstrap.commit",
             "signed_quote.supersede",
             "verification.insert",
             "verification_start.commit",

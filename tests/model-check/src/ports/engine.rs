@@ -1,5 +1,7 @@
 //! The engine of the model.
 
+use kernel::Named;
+
 use super::*;
 
 impl Named for Ports {

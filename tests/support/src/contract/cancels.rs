@@ -5,19 +5,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use gate_core::ports::{CancelReport, Rail, RailOrder};
+use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
 use gate_core::rail::{
-    Instructions, PaymentId, RailId, RailKind, RailRecord, RailReport, RailState, RailStatus,
+    Instructions, PaymentId, RailAnswer, RailId, RailKind, RailRecord, RailReport, RailState,
+    RailStatus,
 };
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::cancel_payment::{CancelError, CancelPayment};
+use kernel::{Named, UpstreamName, Upstreams};
 use tokio::join;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
-use crate::contract::payments::Payments;
+use crate::contract::gate_world::RAIL;
+use crate::contract::payments::{Payments, first_token};
 use crate::contract::world::World;
 
 /// A cancellation and a poll of one payment.
@@ -52,6 +55,7 @@ fn reports() -> [Option<RailReport>; 5] {
         Some(RailReport::Settled { reference: None }),
         Some(RailReport::Failed {
             code: "provider_declined".to_owned(),
+            reason: None,
         }),
         // The answer to an earlier cancellation may have been lost.
         Some(RailReport::Cancelled),
@@ -77,18 +81,28 @@ impl Scripted {
     }
 }
 
+impl Named for Scripted {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in(RAIL)
+    }
+}
+
 #[async_trait]
 impl Rail for Scripted {
     async fn instructions(&self, _: &RailOrder) -> Option<Instructions> {
         Some(Instructions(BTreeMap::new()))
     }
 
-    async fn advance(&self, _: &RailOrder, _: u32) -> Option<RailReport> {
+    async fn advance(&self, _: &RailOrder, _: RailPoll) -> RailAnswer {
         self.hold(Order::CancelDuringPoll).await;
-        self.report.clone()
+        self.report.clone().map_or(RailAnswer::Silent, Into::into)
     }
 
-    async fn cancel(&self, _: &RailOrder) -> Option<CancelReport> {
+    async fn watch(&self, _: &RailOrder) -> RailAnswer {
+        RailAnswer::Silent
+    }
+
+    async fn cancel(&self, _: &RailOrder, _: GivenUp) -> Option<CancelReport> {
         self.hold(Order::PollDuringCancel).await;
         self.cancel
     }
@@ -154,14 +168,18 @@ struct Started {
 impl Started {
     async fn cancel(&self, cancelling: &CancelPayment) -> Told {
         let who = self.widget.who();
-        Told::of(cancelling.cancel(who, self.session, self.payment).await)
+        let token = first_token(self.session);
+        Told::of(cancelling.cancel(who, token, self.payment).await)
     }
 
     /// Cancels and polls in the rail's order. Returns the end of the cancellation.
     async fn meet(&self, rail: &Arc<Scripted>) -> Told {
         let rail_port: Arc<dyn Rail> = rail.clone();
         let cancelling = CancelPayment {
-            rail: Some(Arc::clone(&rail_port)),
+            rails: Upstreams {
+                present: Some(Arc::clone(&rail_port)),
+                former: None,
+            },
             ..self.widget.cancelling.clone()
         };
         let settling = AdvanceRails {
@@ -296,7 +314,8 @@ pub async fn concurrent_cancel_and_settlement_have_one_winner(world: World<impl 
         for _ in 0..2 {
             let (widget, who) = (widget.clone(), who.clone());
             racing.spawn(async move {
-                let cancelling = widget.cancelling.cancel(&who, session, payment);
+                let token = first_token(session);
+                let cancelling = widget.cancelling.cancel(&who, token, payment);
                 cancelling.await.map(|record| record.state.status())
             });
         }

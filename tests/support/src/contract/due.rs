@@ -4,13 +4,14 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use gate_core::due::DueShare;
+use gate_core::ports::HeldBy;
 use gate_core::rail::RailId;
 use gate_core::session::SessionId;
-use kernel::{Mode, Readable, StoreResult};
+use kernel::{Mode, Readable, StoreResult, UpstreamName};
 use partner_core::{PartnerId, Tenant};
 
 use crate::contract::fixture::GateFixture;
-use crate::contract::gate_world::{DAY, draft};
+use crate::contract::gate_world::{DAY, RAIL, VERIFIER, draft};
 use crate::contract::world::{MILLI, World};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,6 +25,19 @@ fn share(after: Option<&str>, of_each: u32, limit: u32) -> DueShare {
         of_each,
         limit,
     }
+}
+
+fn rail() -> UpstreamName {
+    UpstreamName::built_in(RAIL)
+}
+
+fn verifier() -> UpstreamName {
+    UpstreamName::built_in(VERIFIER)
+}
+
+fn held_by(upstream: &UpstreamName) -> HeldBy<'_> {
+    let mode = Mode::Test;
+    HeldBy { mode, upstream }
 }
 
 /// The objects of the partners of [`OBJECTS`], in the order in which they are due.
@@ -146,7 +160,7 @@ pub async fn due_payments_are_read_partner_by_partner(world: World<impl GateFixt
     let store = world.fixture.gate().store.clone();
     let read = |share| {
         let store = store.clone();
-        async move { store.rails_due(Mode::Test, &share).await }
+        async move { store.rails_due(held_by(&rail()), &share).await }
     };
     payments.check(read).await;
 }
@@ -157,7 +171,7 @@ pub async fn due_verifications_are_read_partner_by_partner(world: World<impl Gat
     let store = world.fixture.gate().store.clone();
     let read = |share| {
         let store = store.clone();
-        async move { store.verifications_due(Mode::Test, &share).await }
+        async move { store.verifications_due(held_by(&verifier()), &share).await }
     };
     pending.check(read).await;
 }
@@ -193,7 +207,7 @@ pub async fn unreadable_row_hides_no_other_due_row(world: World<impl GateFixture
     }
     let due = world.rails_due(Mode::Test).await;
     spoil("rail_records", "kind", due[0].1.id().ulid().to_string()).await;
-    let read = store.rails_due(Mode::Test, &all).await.unwrap();
+    let read = store.rails_due(held_by(&rail()), &all).await.unwrap();
     expect_one_unreadable(read, "rail_records", "kind", due.len() - 1);
 
     world.pending().await;
@@ -202,6 +216,9 @@ pub async fn unreadable_row_hides_no_other_due_row(world: World<impl GateFixture
     let verification = store.verification_get(who, *session).await.unwrap();
     let id = verification.unwrap().id.ulid().to_string();
     spoil("verifications", "partner_id", id).await;
-    let read = store.verifications_due(Mode::Test, &all).await.unwrap();
+    let read = store
+        .verifications_due(held_by(&verifier()), &all)
+        .await
+        .unwrap();
     expect_one_unreadable(read, "verifications", "partner_id", due.len() - 1);
 }

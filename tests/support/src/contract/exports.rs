@@ -1,9 +1,10 @@
 //! Exports: a window of a partner's ledger and trades, complete, ordered, from one snapshot.
 
 use kernel::{Mode, Timestamp};
-use pools_core::export::{ExportedEntry, Window};
+use partner_core::export::{Pages, Window};
+use pools_core::export::ExportedEntry;
 use pools_core::ledger::Reason;
-use pools_core::ports::{Deposit, Pages};
+use pools_core::ports::Deposit;
 use pools_core::profile::Network;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{self, CannotComplete};
@@ -18,7 +19,7 @@ pub(crate) fn ever() -> Window {
     Window::new(at(0), at(253_402_300_799_999)).unwrap()
 }
 
-async fn all<T>(mut pages: Box<dyn Pages<T>>, limit: u32) -> Vec<T> {
+pub(crate) async fn all<T>(mut pages: Box<dyn Pages<T>>, limit: u32) -> Vec<T> {
     let mut found = Vec::new();
     loop {
         let page = pages.next(limit).await.unwrap();

@@ -66,7 +66,10 @@ pub async fn reserved_trades_of_other_engines_are_counted(world: World<impl Fixt
     let held = async |world: &World<_>, mode, engine| {
         let engine = UpstreamName::built_in(engine);
         let figures = &world.ports().figures;
-        let held = figures.trades_held_elsewhere(mode, &engine).await.unwrap();
+        let held = figures
+            .trades_held_elsewhere(mode, &[engine])
+            .await
+            .unwrap();
         let held = held
             .iter()
             .map(|(engine, trades)| format!("{engine} {trades}"));
@@ -106,10 +109,10 @@ pub async fn trades_of_other_engines_are_counted_until_return_window_ends(
     let live = world.member_with("acme", Mode::Live, &profile()).await;
     world.fund(&live.who, amount("5", eur()), "start").await;
     let counted = async |world: &World<_>, mode, engine| {
-        let engine = UpstreamName::built_in(engine);
+        let engines = [UpstreamName::built_in(engine)];
         let figures = &world.ports().figures;
         let in_slices = async |slice| {
-            let counted = figures.trades_returnable_elsewhere(mode, &engine, slice);
+            let counted = figures.trades_returnable_elsewhere(mode, &engines, slice);
             counted.await.unwrap()
         };
         let counted = in_slices(100).await;
@@ -178,7 +181,7 @@ pub async fn reserved_trades_without_engine_are_claimed_once(world: World<impl F
             claimed
         );
     }
-    let held = figures.trades_held_elsewhere(Mode::Test, &second).await;
+    let held = figures.trades_held_elsewhere(Mode::Test, &[second]).await;
     assert_eq!(held.unwrap(), [(first, 2)]);
     world.assert_clean().await;
 }

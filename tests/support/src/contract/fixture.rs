@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CustomerForms, GateStore};
+use gate_core::ports::{CustomerForms, GateExports, GateStore, UnusedQuotes};
 use gate_core::profile::GateProfile;
 use kernel::{Clock, Timestamp};
 use partner_core::ports::{
@@ -65,6 +65,10 @@ pub struct GatePorts {
     pub deliveries: Arc<dyn DeliveryAdmin>,
     /// Forms of comparison of earlier customers.
     pub forms: Arc<dyn CustomerForms>,
+    /// Deletion of the widget's unused quotes.
+    pub unused_quotes: Arc<dyn UnusedQuotes>,
+    /// Exports for the operator.
+    pub exports: Arc<dyn GateExports>,
 }
 
 impl fmt::Debug for GatePorts {
@@ -77,13 +81,15 @@ impl GatePorts {
     /// The ports of a store that implements them all.
     pub fn of<S>(store: S) -> Self
     where
-        S: GateStore + DeliveryAdmin + CustomerForms + 'static,
+        S: GateStore + DeliveryAdmin + CustomerForms + UnusedQuotes + GateExports + 'static,
     {
         let store = Arc::new(store);
         Self {
             store: store.clone(),
             deliveries: store.clone(),
-            forms: store,
+            forms: store.clone(),
+            unused_quotes: store.clone(),
+            exports: store,
         }
     }
 }

@@ -9,7 +9,7 @@ use gate_core::customer::{Customer, CustomerDraft, CustomerId, CustomerUpdate, D
 use gate_core::draft::Draft;
 use gate_core::due::DueShare;
 use gate_core::idempotent::Idempotent;
-use gate_core::ports::SessionFilter;
+use gate_core::ports::{HeldBy, SessionFilter};
 use gate_core::profile::GateProfile;
 use gate_core::rail::RailId;
 use gate_core::session::{Session, SessionId};
@@ -18,7 +18,7 @@ use gate_core::usecases::context::GateContext;
 use gate_core::usecases::create_session::{CreateError, CreateSession, Created};
 use gate_core::usecases::customers::{CustomerError, Customers};
 use gate_core::usecases::update_branding::UpdateBranding;
-use kernel::{Mode, Readable};
+use kernel::{Mode, Readable, UpstreamName};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
@@ -33,6 +33,9 @@ use serde_json::value::to_raw_value;
 use crate::contract::fixture::GateFixture;
 use crate::contract::world::{MILLI, Member, Seeded, World, profile, sealer};
 
+/// The names of the rail and the verifier.
+pub(crate) const RAIL: &str = "rail";
+pub(crate) const VERIFIER: &str = "verifier";
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Admits every twin, so that only the store separates them.
@@ -166,14 +169,30 @@ impl<F: GateFixture> World<F> {
     }
 
     pub(crate) async fn rails_due(&self, mode: Mode) -> Vec<(Tenant, RailId)> {
+        self.due_of(mode, RAIL).await
+    }
+
+    pub(crate) async fn due_of(&self, mode: Mode, rail: &'static str) -> Vec<(Tenant, RailId)> {
         let store = &self.fixture.gate().store;
-        let due = store.rails_due(mode, &DueShare::of_each(9)).await;
+        let upstream = &UpstreamName::built_in(rail);
+        let held = HeldBy { mode, upstream };
+        let due = store.rails_due(held, &DueShare::of_each(9)).await;
+        whole(due.unwrap())
+    }
+
+    pub(crate) async fn rails_watched(&self, mode: Mode) -> Vec<(Tenant, RailId)> {
+        let store = &self.fixture.gate().store;
+        let upstream = &UpstreamName::built_in(RAIL);
+        let held = HeldBy { mode, upstream };
+        let due = store.rails_watched(held, &DueShare::of_each(9)).await;
         whole(due.unwrap())
     }
 
     pub(crate) async fn verifications_due(&self, mode: Mode) -> Vec<(Tenant, SessionId)> {
         let store = &self.fixture.gate().store;
-        let due = store.verifications_due(mode, &DueShare::of_each(9)).await;
+        let upstream = &UpstreamName::built_in(VERIFIER);
+        let held = HeldBy { mode, upstream };
+        let due = store.verifications_due(held, &DueShare::of_each(9)).await;
         whole(due.unwrap())
     }
 }

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use gate_core::access::{GateAccess, GateDenial};
 use gate_core::catalogue::Catalogue;
+use gate_core::embed::SessionToken;
 use gate_core::payout::Payout;
+use gate_core::ports::Rail;
 use gate_core::profile::GateProfile;
 use gate_core::rail::{RailId, RailKind, RailRecord};
 use gate_core::session::{Flow, SessionId, SessionRefusal};
 use gate_core::signed_quote::{QuoteClosed, SignedQuote, SignedQuoteId};
+use gate_core::usecases::act_on_session::ActionRequest;
 use gate_core::usecases::cancel_payment::CancelPayment;
 use gate_core::usecases::pay_session::{PayError, PaySession, PaymentRequest};
 use gate_core::usecases::quote_session::{
@@ -18,7 +21,7 @@ use gate_core::usecases::quote_session::{
 use gate_core::usecases::redeem_quote::RedeemError;
 use gate_core::usecases::verify_user::VerifyUser;
 use kernel::rates::Side;
-use kernel::{Cas, Mode, Timestamp};
+use kernel::{Cas, Mode, Timestamp, Upstreams};
 use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::stored_response::{RenderError, RenderedResponse};
@@ -42,6 +45,13 @@ pub(crate) struct Payments {
     pub(crate) cancelling: CancelPayment,
 }
 
+fn straight() -> Upstreams<dyn Rail> {
+    Upstreams {
+        present: Some(Arc::new(Straight)),
+        former: None,
+    }
+}
+
 impl Payments {
     /// The widget of a partner, with rails or without.
     pub(crate) fn of(rails: Rails, entitled: bool) -> Self {
@@ -60,16 +70,19 @@ impl Payments {
                 context: context.clone(),
                 idempotent: rails.gate.creating.idempotent.clone(),
                 catalogue,
-                rail: Some(Arc::new(Straight)),
+                rails: straight(),
                 verifying: VerifyUser {
                     context: context.clone(),
                     catalogue: Arc::new(Catalogue::built_in().unwrap()),
-                    verifier: None,
+                    verifiers: Upstreams {
+                        present: None,
+                        former: None,
+                    },
                 },
             },
             cancelling: CancelPayment {
                 context,
-                rail: Some(Arc::new(Straight)),
+                rails: straight(),
             },
             access,
             rails,
@@ -102,7 +115,8 @@ impl Payments {
             network: "tron".to_owned(),
             country: None,
         };
-        self.quoting.quote(&self.access, session, &order).await
+        let token = first_token(session);
+        self.quoting.quote(&self.access, token, &order).await
     }
 
     pub(crate) async fn quoted(&self, session: SessionId) -> SignedQuoteId {
@@ -119,7 +133,8 @@ impl Payments {
             operation: Operation::new("POST", &format!("/v1/embed/payments {session}")),
             key: IdempotencyKey::parse(key.as_bytes()).unwrap(),
         };
-        let paying = self.paying.pay(&self.access, session, key, &request, &made);
+        let token = first_token(session);
+        let paying = self.paying.pay(&self.access, token, key, &request, &made);
         Ok(String::from_utf8(paying.await?.into_rendered().0).unwrap())
     }
 
@@ -156,6 +171,7 @@ impl Payments {
             payout: Some(account()),
             country: None,
             until: later(),
+            trace_parent: None,
         };
         let id = self.clone().pay(session, name.to_owned(), request).await;
         (
@@ -163,6 +179,11 @@ impl Payments {
             RailId::parse(RailKind::PayOut, &id.unwrap()).unwrap(),
         )
     }
+}
+
+/// The first token of a session.
+pub(crate) const fn first_token(session: SessionId) -> SessionToken {
+    SessionToken { session, number: 1 }
 }
 
 fn account() -> BTreeMap<String, String> {
@@ -186,6 +207,7 @@ pub(crate) fn purchase(quote: SignedQuoteId) -> PaymentRequest {
         payout: None,
         country: None,
         until: later(),
+        trace_parent: None,
     }
 }
 
@@ -288,6 +310,77 @@ pub async fn payment_is_refused_after_its_token_or_key_has_ended(world: World<im
         .pay(next, "two".to_owned(), purchase(quote))
         .await;
     assert!(matches!(refused, Err(PayError::Denied(_))), "{refused:?}");
+    world.assert_clean().await;
+}
+
+// rule: gate.embed-quote.deleted
+pub async fn unused_quotes_are_deleted_after_the_end_of_their_session(
+    world: World<impl GateFixture>,
+) {
+    let widget = world.open_payments("acme", true).await;
+    let other = world.open_payments("other", true).await;
+    let who = widget.who().clone();
+    let gate = world.fixture.gate().clone();
+    let due = async || {
+        let due = gate.unused_quotes.unused_quotes_due(Mode::Test, 10).await;
+        let mut partners = due.unwrap().rows;
+        partners.sort_unstable();
+        partners
+    };
+    let delete = async |who: &Tenant, limit| {
+        let deleted = gate.unused_quotes.unused_quotes_delete(who, limit).await;
+        deleted.unwrap()
+    };
+    let is_stored = async |id| {
+        let found = gate.store.signed_quote_get(&who, id).await;
+        found.unwrap().is_some()
+    };
+    let opened = async |name: &str| widget.rails.gate.opened(name, draft("100.00")).await;
+    let (open, cancelled, paid) = (opened("a").await, opened("b").await, opened("c").await);
+    let kept = widget.quoted(open).await;
+    let mut unused = Vec::new();
+    for session in [cancelled, cancelled, cancelled, paid] {
+        unused.push(widget.quoted(session).await);
+    }
+    let redeemed = widget.quoted(paid).await;
+    let locked = widget.rails.locked("locked", "100.00").await;
+    let foreign = other.rails.gate.opened("a", draft("100.00")).await;
+    other.quoted(foreign).await;
+    let pay = widget
+        .clone()
+        .pay(paid, "pay".to_owned(), purchase(redeemed));
+    let rail = RailId::parse(RailKind::PayIn, &pay.await.unwrap()).unwrap();
+    assert_eq!(due().await, []);
+    let end = |widget: &Payments, session| {
+        let gate = widget.rails.gate.clone();
+        gate.act(session, None, Some(ActionRequest::Cancel))
+    };
+    end(&widget, cancelled).await.unwrap();
+    end(&other, foreign).await.unwrap();
+    widget.rails.settling.advance(&who, rail).await.unwrap();
+    assert_eq!(due().await, [who.clone(), other.who().clone()]);
+    let live = gate.unused_quotes.unused_quotes_due(Mode::Live, 10).await;
+    assert_eq!(live.unwrap().rows, []);
+    // The transaction is bounded. A further one continues, and finds that all are deleted.
+    for deleted in [2, 2, 0] {
+        assert_eq!(due().await, [who.clone(), other.who().clone()]);
+        assert_eq!(delete(&who, 2).await, deleted);
+    }
+    assert_eq!(due().await, [other.who().clone()]);
+    assert_eq!(delete(other.who(), 2).await, 1);
+    assert_eq!(due().await, []);
+    for id in unused {
+        assert!(!is_stored(id).await);
+    }
+    for id in [kept, redeemed, locked] {
+        assert!(is_stored(id).await);
+    }
+    world.clock().advance(DAY);
+    assert_eq!(due().await, []);
+    let expiring = widget.rails.gate.clone().act(open, None, None);
+    expiring.await.unwrap();
+    assert_eq!(delete(&who, 2).await, 1);
+    assert!(!is_stored(kept).await);
     world.assert_clean().await;
 }
 

@@ -132,10 +132,18 @@ pub(crate) const BREACHES: &[Breach<Rows>] = &[
         event(rows, EARLIER, &object, "rail.pay_in.failed")
     }),
     breach("event-has-its-rail-record", |rows| {
-        let again = "status = 'processing', ended_at = NULL, failure_code = NULL";
+        let again = "status = 'processing', ended_at = NULL, failure_code = NULL, watch_at = NULL";
         record(rows, again, rows.failed)
     })
     .with(&["rail-record-has-its-transaction"]),
+    breach("open-item-fits-its-payment", |rows| {
+        let late = "open_item = 'late', open_item_at = ended_at";
+        record(rows, late, rows.settled)
+    }),
+    breach("open-item-fits-its-payment", |rows| {
+        let early = "open_item = 'late', open_item_at = created_at - 1";
+        record(rows, early, rows.failed)
+    }),
     // The type fits the status of the swap, but a swap has no such event.
     breach("event-has-its-rail-record", |rows| {
         copied(rows, "rail.swap.processing", &rows.swap.to_string())

@@ -8,9 +8,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::catalogue::Catalogue;
 use gate_core::order::OrderDraft;
-use gate_core::ports::{CancelReport, Rail, RailOrder};
+use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
 use gate_core::rail::{
-    Instructions, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
+    Finding, Instructions, OpenItem, PollLease, RailAnswer, RailId, RailKind, RailRecord,
+    RailReport, RailState, Received,
 };
 use gate_core::session::{
     SessionEvent, SessionId, SessionRefusal, SessionState, SessionStatus, Step,
@@ -20,18 +21,25 @@ use gate_core::usecases::act_on_session::{ActError, ActionRequest};
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::lock_quote::{LockDraft, LockQuote};
 use gate_core::usecases::redeem_quote::{RedeemError, RedeemQuote, Redemption};
+use gate_core::usecases::watch_rails::WatchRails;
 use kernel::rates::{Side, SourceRate};
-use kernel::{Amount, Asset, Cas, Mid, Mode, Timestamp};
+use kernel::{
+    Amount, Asset, Cas, Mid, Mode, Named, Timestamp, TraceParent, UpstreamName, Upstreams,
+};
 use partner_core::Tenant;
+use partner_core::export::Window;
 use partner_core::ports::RateSource;
 use partner_core::stored_response::{IdempotentResponse, RenderError, RenderedResponse};
 use rust_decimal::Decimal;
 use tokio::task::JoinSet;
 
+use crate::contract::exports::all;
 use crate::contract::fixture::GateFixture;
-use crate::contract::gate_world::{DAY, Gate, answer, draft, key};
+use crate::contract::gate_world::{DAY, Gate, RAIL, answer, draft, key};
 use crate::contract::world::{MILLI, World};
 
+/// The position of each redemption in its trace.
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 pub(crate) const TTL: Duration = Duration::from_secs(60);
 
 /// A rate of one unit of crypto for one of fiat.
@@ -45,8 +53,15 @@ impl RateSource for Even {
     }
 }
 
-/// Fails amounts that end in five and settles the rest. It cancels everything that it has not been asked about.
+/// Fails amounts that end in five and settles the rest. It cancels everything that it has not been asked about. After the end, all money
+/// has come back.
 pub(crate) struct Straight;
+
+impl Named for Straight {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in(RAIL)
+    }
+}
 
 #[async_trait]
 impl Rail for Straight {
@@ -55,20 +70,26 @@ impl Rail for Straight {
         Some(Instructions(BTreeMap::from(named)))
     }
 
-    async fn advance(&self, order: &RailOrder, _: u32) -> Option<RailReport> {
+    async fn advance(&self, order: &RailOrder, _: RailPoll) -> RailAnswer {
         let fails = order.terms.priced.fiat.to_string().ends_with('5');
-        Some(if fails {
+        let report = if fails {
             RailReport::Failed {
                 code: "provider_declined".to_owned(),
+                reason: None,
             }
         } else {
             RailReport::Settled {
                 reference: Some("e2e-1".to_owned()),
             }
-        })
+        };
+        report.into()
     }
 
-    async fn cancel(&self, _: &RailOrder) -> Option<CancelReport> {
+    async fn watch(&self, _: &RailOrder) -> RailAnswer {
+        RailReport::Returned.into()
+    }
+
+    async fn cancel(&self, _: &RailOrder, _: GivenUp) -> Option<CancelReport> {
         Some(CancelReport::Cancelled)
     }
 }
@@ -80,6 +101,7 @@ pub(crate) struct Rails {
     locking: LockQuote,
     redeeming: RedeemQuote,
     pub(crate) settling: AdvanceRails,
+    pub(crate) watching: WatchRails,
 }
 
 impl Rails {
@@ -98,7 +120,15 @@ impl Rails {
             redeeming: RedeemQuote {
                 context: sessions.clone(),
                 idempotent,
-                rail: Some(Arc::clone(&rail)),
+                catalogue: Arc::new(Catalogue::built_in().unwrap()),
+                rails: Upstreams {
+                    present: Some(Arc::clone(&rail)),
+                    former: None,
+                },
+            },
+            watching: WatchRails {
+                context: sessions.clone(),
+                rail: Arc::clone(&rail),
             },
             settling: AdvanceRails {
                 context: sessions,
@@ -141,6 +171,7 @@ impl Rails {
             kind: RailKind::PayIn,
             quote: quote.to_string(),
             session: session.to_string(),
+            trace_parent: TraceParent::parse(TRACE.as_bytes()),
         };
         let access = &self.gate.access;
         let key = key("POST /v1/rails/pay_ins", &name);
@@ -199,7 +230,12 @@ impl<F: GateFixture> World<F> {
 
     async fn asked(&self, who: &Tenant, id: RailId, before: &PollLease, after: &PollLease) -> Cas {
         let mut tx = self.gate_begin().await;
-        let asked = tx.rail_ask(who, id, before, after).await.unwrap();
+        let Some(record) = tx.rail_lock(who, id).await.unwrap() else {
+            return Cas::Lost;
+        };
+        let asking = *after;
+        let after = RailRecord { asking, ..record };
+        let asked = tx.rail_ask(who, before, &after).await.unwrap();
         tx.commit().await.unwrap();
         asked
     }
@@ -253,6 +289,10 @@ pub async fn rail_record_reads_back_and_ends_once(world: World<impl GateFixture>
         id.to_string()
     );
     assert_eq!(record.state, RailState::Processing);
+    assert_eq!(record.rail, UpstreamName::built_in(RAIL));
+    assert_eq!(record.trace_parent.unwrap().to_string(), TRACE);
+    let deadline = record.created_at.plus(3 * DAY);
+    assert_eq!(record.pay_until, Some(deadline));
     let rival = world.open_rails("rival").await;
     assert!(world.record(rival.who(), id).await.is_none());
     // Only one poller at a time has the lease.
@@ -276,22 +316,24 @@ pub async fn rail_record_reads_back_and_ends_once(world: World<impl GateFixture>
     world.clock().advance(TTL);
     assert_eq!(world.rails_due(Mode::Test).await, [(who.clone(), id)]);
     assert!(world.rails_due(Mode::Live).await.is_empty());
-    // Only the current poller may apply a step.
+    // Only the current poller may end it.
     let reference = Some("e2e-1".to_owned());
-    let step = RailStep(RailState::Settled {
+    let state = RailState::Settled {
         at: world.now(),
         reference,
-    });
+    };
+    let settled = RailRecord {
+        state: state.clone(),
+        ..record.clone()
+    };
     let mut tx = world.gate_begin().await;
-    let stale = tx
-        .rail_apply(&who, id, &record.asking, &step)
-        .await
-        .unwrap();
+    let stale = tx.rail_end(&who, &record.asking, &settled).await.unwrap();
     assert_eq!(stale, Cas::Lost);
     drop(tx);
     rails.settling.advance(&who, id).await.unwrap();
     let ended = world.record(&who, id).await.unwrap();
-    assert_eq!(ended.state, step.0);
+    assert_eq!(ended.state, state);
+    assert_eq!(ended.acknowledged_at, state.ended_at());
     rails.settling.advance(&who, id).await.unwrap();
     assert_eq!(world.record(&who, id).await.unwrap(), ended);
     world.assert_clean().await;
@@ -303,7 +345,11 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(world: World<impl G
     let who = rails.who().clone();
     let (_, id) = rails.redeemed("one", "100.00").await;
     let gate = world.fixture.gate().store.clone();
-    let asleep = || async { gate.rail_asleep(Mode::Test, id).await.unwrap() };
+    let asleep = || async {
+        let notified = gate.rail_notified(Mode::Test, id).await.unwrap().unwrap();
+        assert_eq!(notified.rail, UpstreamName::built_in(RAIL));
+        notified.is_asleep.then_some(notified.who)
+    };
     let due = || world.rails_due(Mode::Test);
     let asking = || async { world.record(&who, id).await.unwrap().asking };
     let woken = || async { (asleep().await, world.woken(&who, id).await) };
@@ -322,8 +368,8 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(world: World<impl G
     assert_eq!(asked(&asking().await, &resting).await, Cas::Won);
     assert_eq!(asleep().await, Some(who.clone()));
     let other = RailId::from_parts(RailKind::PayOut, id.id());
-    assert_eq!(gate.rail_asleep(Mode::Test, other).await.unwrap(), None);
-    assert_eq!(gate.rail_asleep(Mode::Live, id).await.unwrap(), None);
+    assert_eq!(gate.rail_notified(Mode::Test, other).await.unwrap(), None);
+    assert_eq!(gate.rail_notified(Mode::Live, id).await.unwrap(), None);
     let rival = world.open_rails("rival").await;
     assert_eq!(world.woken(rival.who(), id).await, Cas::Lost);
     assert!(due().await.is_empty());
@@ -343,11 +389,179 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(world: World<impl G
     let rested = lease(2, None);
     assert_eq!(asked(&asking().await, &rested).await, Cas::Won);
     assert_eq!((asking().await, due().await), (rested, Vec::new()));
-    // A record that has ended is not woken.
+    // A record that has ended is watched once.
     world.clock().advance(TTL);
     rails.settling.advance(&who, id).await.unwrap();
+    assert!(world.rails_watched(Mode::Test).await.is_empty());
+    assert_eq!(woken().await, (Some(who.clone()), Cas::Won));
     assert_eq!(woken().await, (None, Cas::Lost));
+    assert_eq!(world.rails_watched(Mode::Test).await, [(who.clone(), id)]);
+    assert!(due().await.is_empty());
     world.assert_clean().await;
+}
+
+// rule: rail.watch, rail.findings
+pub async fn ended_record_is_watched_daily_for_thirty_days(world: World<impl GateFixture>) {
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let (_, id) = rails.redeemed("one", "100.00").await;
+    rails.settling.advance(&who, id).await.unwrap();
+    let ended = world.record(&who, id).await.unwrap();
+    let watched = || world.rails_watched(Mode::Test);
+    assert_eq!(ended.watch_at, Some(world.now().plus(DAY)));
+    world.clock().advance(DAY - MILLI);
+    assert!(watched().await.is_empty());
+    rails.watching.watch(&who, id).await.unwrap();
+    assert_eq!(world.record(&who, id).await.unwrap(), ended);
+    world.clock().advance(MILLI);
+    assert_eq!(watched().await, [(who.clone(), id)]);
+    assert!(world.rails_watched(Mode::Live).await.is_empty());
+    rails.watching.watch(&who, id).await.unwrap();
+    let found = OpenItem {
+        finding: Finding::Returned,
+        at: world.now(),
+    };
+    let noted = RailRecord {
+        open_item: Some(found),
+        watch_at: Some(world.now().plus(DAY)),
+        ..ended.clone()
+    };
+    assert_eq!(world.record(&who, id).await.unwrap(), noted);
+    let mut times = 1;
+    while let [(who, id)] = &watched_after(&world, DAY).await[..] {
+        rails.watching.watch(who, *id).await.unwrap();
+        times += 1;
+    }
+    assert_eq!(times, 30);
+    let last = RailRecord {
+        watch_at: None,
+        ..noted
+    };
+    assert_eq!(world.record(&who, id).await.unwrap(), last);
+    // A notification asks once more.
+    assert_eq!(world.woken(&who, id).await, Cas::Won);
+    assert_eq!(watched().await, [(who.clone(), id)]);
+    rails.watching.watch(&who, id).await.unwrap();
+    assert_eq!(world.record(&who, id).await.unwrap(), last);
+    world.assert_clean().await;
+}
+
+async fn watched_after<F: GateFixture>(world: &World<F>, span: Duration) -> Vec<(Tenant, RailId)> {
+    world.clock().advance(span);
+    world.rails_watched(Mode::Test).await
+}
+
+// rule: rail.received, rail.findings, rail.acknowledged-stays-begun
+pub async fn what_a_rail_has_said_reads_back(world: World<impl GateFixture>) {
+    let rails = world.open_rails("acme").await;
+    let who = rails.who().clone();
+    let (_, id) = rails.redeemed("one", "100.00").await;
+    let record = world.record(&who, id).await.unwrap();
+    let (later, eur) = (world.now().plus(MILLI), Asset::fiat("EUR").unwrap());
+    let said = RailRecord {
+        acknowledged_at: Some(later),
+        received: Some(Received {
+            amount: Amount::parse("20.00", eur).unwrap(),
+            at: later,
+        }),
+        open_item: Some(OpenItem {
+            finding: Finding::Underpaid,
+            at: later,
+        }),
+        ..record.clone()
+    };
+    for after in [said, record.clone()] {
+        let mut tx = world.gate_begin().await;
+        let asked = tx.rail_ask(&who, &record.asking, &after).await.unwrap();
+        assert_eq!(asked, Cas::Won);
+        tx.commit().await.unwrap();
+        assert_eq!(world.record(&who, id).await.unwrap(), after);
+    }
+    // A record that has not ended is not watched.
+    let mut tx = world.gate_begin().await;
+    let watched = RailRecord {
+        watch_at: Some(later),
+        ..record
+    };
+    assert_eq!(
+        tx.rail_watch(&who, None, &watched).await.unwrap(),
+        Cas::Lost
+    );
+    drop(tx);
+    world.assert_clean().await;
+}
+
+// rule: cli.export.payments
+pub async fn payments_export_has_each_payment_of_its_window_once(world: World<impl GateFixture>) {
+    let rails = world.open_rails("acme").await;
+    let rival = world.open_rails("rival").await;
+    let who = rails.who().clone();
+    let mut made = Vec::new();
+    for (name, amount) in [("one", "100.00"), ("two", "101.05"), ("three", "102.00")] {
+        made.push(rails.redeemed(name, amount).await.1);
+        world.clock().advance(Duration::from_secs(1));
+    }
+    rival.redeemed("other", "103.00").await;
+    rails.settling.advance(&who, made[1]).await.unwrap();
+    let exported = async |from: Timestamp, to: Timestamp, limit| {
+        let window = Window::new(from, to).unwrap();
+        let exports = &world.fixture.gate().exports;
+        let pages = exports.payments_export(&who, window).await.unwrap();
+        all(pages, limit).await
+    };
+    let mut stored = Vec::new();
+    for id in &made {
+        stored.push(world.record(&who, *id).await.unwrap());
+    }
+    let [first, second, third] = [0, 1, 2].map(|place| stored[place].created_at);
+    for limit in [1, 2, 9] {
+        assert_eq!(exported(first, third.plus(MILLI), limit).await, stored);
+        assert_eq!(exported(second, third, limit).await, stored[1..2]);
+        assert_eq!(exported(first.plus(MILLI), second, limit).await, []);
+    }
+}
+
+// rule: rail.elsewhere, rail.name
+pub async fn records_of_other_rails_are_counted_and_not_due(world: World<impl GateFixture>) {
+    let rails = world.open_rails("acme").await;
+    let gate = world.fixture.gate().store.clone();
+    let (first, second) = (
+        UpstreamName::built_in("rail-a"),
+        UpstreamName::built_in("rail-b"),
+    );
+    for (name, amount) in [("one", "100.00"), ("two", "101.00"), ("three", "102.00")] {
+        rails.redeemed(name, amount).await;
+    }
+    let ended = world.rails_due(Mode::Test).await[0].clone();
+    rails.settling.advance(&ended.0, ended.1).await.unwrap();
+    let elsewhere = async |names: &[UpstreamName]| {
+        let held = gate.rails_elsewhere(Mode::Test, names).await.unwrap();
+        let held = held
+            .into_iter()
+            .map(|(name, held)| format!("{name} {held}"));
+        held.collect::<Vec<_>>()
+    };
+    let own = UpstreamName::built_in(RAIL);
+    assert_eq!(elsewhere(&[own.clone()]).await, [""; 0]);
+    assert_eq!(elsewhere(&[]).await, [format!("{own} 2")]);
+    let move_away = "UPDATE rail_records SET rail = 'rail-a' WHERE status = 'processing'";
+    world.fixture.damage(move_away).await;
+    assert_eq!(
+        elsewhere(&[own.clone(), second.clone()]).await,
+        ["rail-a 2"]
+    );
+    assert_eq!(elsewhere(&[own, first]).await, [""; 0]);
+    assert!(world.rails_due(Mode::Test).await.is_empty());
+    let live = gate.rails_elsewhere(Mode::Live, &[]).await.unwrap();
+    assert_eq!(live, []);
+    // Asked by mistake, the rail is not asked about them.
+    let moved = world.due_of(Mode::Test, "rail-a").await;
+    assert_eq!(moved.len(), 2);
+    for (who, id) in moved {
+        let before = world.record(&who, id).await;
+        rails.settling.advance(&who, id).await.unwrap();
+        assert_eq!(world.record(&who, id).await, before);
+    }
 }
 
 // rule: gate.rail.one-winner, gate.rail.atomic

@@ -1,6 +1,7 @@
 //! Sessions, their ends and events, and the transactions that pay them.
 
 use gate_core::amount::SessionAmount;
+use gate_core::embed::SessionToken;
 use gate_core::object::JsonObject;
 use gate_core::ports::{GateTx, SessionFilter, TransactionFilter};
 use gate_core::secret::SecretHash;
@@ -46,6 +47,7 @@ impl<F: GateFixture> World<F> {
             expires_at: at.plus(DAY),
             state: SessionState::Open,
             payment_in_progress: false,
+            tokens_made: 0,
         }
     }
 
@@ -157,6 +159,31 @@ pub async fn session_ends_once_before_its_deadline(world: World<impl GateFixture
         }
         assert_eq!(world.read(&who, id).await.map(|it| it.state), Some(ended));
     }
+}
+
+// rule: gate.bootstrap.token-limit
+pub async fn tokens_of_session_are_counted_one_by_one(world: World<impl GateFixture>) {
+    let who = world.member("acme").await.who;
+    let id = world.open_session(&who).await.id;
+    let count = async |session, number| {
+        let mut tx = world.gate_begin().await;
+        let token = SessionToken { session, number };
+        let outcome = tx.session_count_token(&who, token).await;
+        tx.commit().await.unwrap();
+        outcome.unwrap()
+    };
+    assert_eq!(count(id, 1).await, Cas::Won);
+    // Another transaction has counted the token, or has not counted the one before.
+    assert_eq!(count(id, 1).await, Cas::Lost);
+    assert_eq!(count(id, 3).await, Cas::Lost);
+    assert_eq!(count(id, 2).await, Cas::Won);
+    let twin = SessionId::from_parts(Mode::Live, id.ulid());
+    assert_eq!(count(twin, 3).await, Cas::Lost);
+    assert_eq!(world.read(&who, id).await.unwrap().tokens_made, 2);
+    let at = world.now();
+    let cancelled = world.step(&who, id, SessionState::Cancelled { at });
+    assert_eq!(cancelled.await, Cas::Won);
+    assert_eq!(count(id, 3).await, Cas::Lost);
 }
 
 // rule: tenancy.foreign-is-absent, id.other-mode, mode.on-every-row

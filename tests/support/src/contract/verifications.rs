@@ -11,16 +11,17 @@ use gate_core::ports::{VerificationOrder, VerificationStart, Verifier};
 use gate_core::rail::PollLease;
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
-use gate_core::usecases::verify_user::{VerificationRefusal, VerifyUser};
+use gate_core::usecases::verify_user::{StartRequest, VerificationRefusal, VerifyUser};
 use gate_core::verification::{
     Verification, VerificationReport, VerificationState, VerificationStatus,
 };
-use kernel::{Cas, Mode};
+use kernel::{Cas, Mode, Named, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use tokio::task::JoinSet;
 
 use crate::contract::fixture::GateFixture;
-use crate::contract::gate_world::{Gate, draft};
+use crate::contract::gate_world::{Gate, VERIFIER, draft};
+use crate::contract::payments::first_token;
 use crate::contract::world::World;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -40,6 +41,12 @@ impl Straight {
         } else {
             VerificationReport::Approved
         }
+    }
+}
+
+impl Named for Straight {
+    fn name(&self) -> UpstreamName {
+        UpstreamName::built_in(VERIFIER)
     }
 }
 
@@ -87,7 +94,10 @@ impl Verifications {
             verifying: VerifyUser {
                 context: context.clone(),
                 catalogue: Arc::new(Catalogue::built_in().unwrap()),
-                verifier: Some(verifier.clone()),
+                verifiers: Upstreams {
+                    present: Some(verifier.clone()),
+                    former: None,
+                },
             },
             advancing: AdvanceVerifications {
                 context,
@@ -103,7 +113,14 @@ impl Verifications {
     }
 
     pub(crate) async fn started(&self, session: SessionId) -> VerificationStatus {
-        let starting = self.verifying.start(self.who(), session, None, None);
+        let asked = StartRequest {
+            answers: None,
+            country: None,
+            trace_parent: None,
+        };
+        let starting = self
+            .verifying
+            .start(self.who(), first_token(session), asked);
         starting.await.unwrap().shown.status
     }
 
@@ -171,6 +188,7 @@ pub async fn verification_reads_back_and_ends_once(world: World<impl GateFixture
     world.clock().advance(SECOND);
     assert!(world.verifications_due(Mode::Test).await.is_empty());
     let pending = Verification {
+        verifier: Some(UpstreamName::built_in(VERIFIER)),
         state: VerificationState::Pending,
         reference: Some("case-1".to_owned()),
         asking: PollLease {

@@ -1,4 +1,4 @@
-import { keccak_256 } from '@noble/hashes/sha3.js';
+import { keccakP } from '@noble/hashes/sha3.js';
 import type { Network } from './types';
 import { fromBase58, fromBase58Check, witnessFits } from './encodings';
 
@@ -25,6 +25,20 @@ function bitcoinFits(address: string): boolean {
 /** Checks of wallet addresses by chain, of the chains that the service checks. They catch mix-ups early; the server's check decides. */
 const CHECKS = new Map([['bitcoin', bitcoinFits], ['solana', solanaFits], ['tron', tronFits]]);
 const EVM = /^0x[0-9a-fA-F]{40}$/;
+/** The length of a block of Keccak-256. */
+const BLOCK_BYTES = 136;
+
+/** Keccak-256 of a text of ASCII that is shorter than a block. Its first 32 bytes are the hash. */
+function keccak256(text: string): Uint8Array {
+  const state = new Uint8Array(200);
+  state.set(new TextEncoder().encode(text));
+  state[text.length] = 1;
+  state[BLOCK_BYTES - 1] = 0x80;
+  // The words of the state are little-endian, as on each machine of a browser.
+  keccakP(new Uint32Array(state.buffer));
+  return state;
+}
+
 /** EIP-55 writes a checksum in upper and lower case. An address in one case has none. */
 function checksumFits(address: string): boolean {
   const digits = address.slice(2);
@@ -32,7 +46,7 @@ function checksumFits(address: string): boolean {
   if (digits === plain || digits === digits.toUpperCase()) {
     return true;
   }
-  const hash = keccak_256(new TextEncoder().encode(plain));
+  const hash = keccak256(plain);
   const isUpper = (index: number) => ((hash[index >> 1] ?? 0) & (index % 2 ? 0x08 : 0x80)) > 0;
   return [...digits].every((sign, index) => sign === (isUpper(index) ? sign.toUpperCase() : sign.toLowerCase()));
 }

@@ -34,9 +34,9 @@ export class Api {
     return this.call('POST', 'bootstrap', body, { Authorization: `Bearer ${publishableKey}` });
   }
 
-  session(after?: string, signal?: AbortSignal): Promise<Session> {
+  session(after?: string): Promise<Session> {
     const query = after ? `?after=${encodeURIComponent(after)}&wait=${LONG_POLL_SECONDS}` : '';
-    return this.call('GET', `session${query}`, undefined, {}, signal, after ? (LONG_POLL_SECONDS + 10) * 1000 : TIMEOUT_MS);
+    return this.call('GET', `session${query}`, undefined, {}, after ? (LONG_POLL_SECONDS + 10) * 1000 : TIMEOUT_MS);
   }
 
   options(): Promise<Options> {
@@ -68,12 +68,10 @@ export class Api {
     path: string,
     body?: unknown,
     headers: Record<string, string> = {},
-    signal?: AbortSignal,
     timeout = TIMEOUT_MS,
   ): Promise<T> {
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), timeout);
-    signal?.addEventListener('abort', () => stop.abort());
     const sent: Record<string, string> = { Accept: 'application/json', ...headers };
     if (path !== 'bootstrap') {
       sent['X-Embed-Token'] = this.token;

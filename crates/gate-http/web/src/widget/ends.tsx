@@ -4,8 +4,8 @@ import type { ScreenProps } from './app';
 import { crypto, methodName, moment, money, networkName, t, type MessageKey } from './i18n';
 import { Amount, Button, CancelLink, CopyButton, Picture, shortened, type Icon } from './parts';
 import { AddressRow, Row, sums } from './receipt';
+import { amountPaid, sentAsset } from './session';
 import { say } from './speech';
-import { sentAsset } from './task_screens';
 
 const Sign = ({ icon }: { icon: Icon }) => <Picture kind={`sign ${icon === 'good' || icon === 'bad' ? icon : 'still'}`} icon={icon} />;
 
@@ -55,9 +55,14 @@ export function Done({ flow }: ScreenProps) {
   );
 }
 
+/** The reasons that have a sentence of their own, under the same name. */
+const REASONS = ['amount_differs', 'expired', 'returned', 'refused'] as const;
+
 /** Title and sentence of a failed payment. */
 export function failureOf({ flow }: ScreenProps): [MessageKey, MessageKey] {
   const payment = flow.session?.payment;
+  const reason = REASONS.find((one) => one === payment?.failure_reason);
+  if (reason) return [reason === 'refused' ? 'declinedTitle' : 'failedTitle', reason];
   if (payment?.failure_code !== 'provider_declined') return ['failedTitle', 'failedText'];
   return ['declinedTitle', payment.side !== 'on_ramp' ? 'failedText' : payment.payment_method === 'card' ? 'declinedCard' : 'declinedBank'];
 }
@@ -76,7 +81,7 @@ export function Failed({ flow }: ScreenProps) {
       <p class="lead strong" role="alert" data-code={payment.failure_code ?? 'payment_failed'}>{t(text)}</p>
       <dl class="box rows">
         <Row label={t('i_amount')}><Amount value={payment.fiat_amount}>{money(payment.fiat_amount, session.currency)}</Amount></Row>
-        {isCrypto && <Row label={t('youSend')}><Amount value={payment.source_amount ?? payment.crypto_amount}>{crypto(payment.source_amount ?? payment.crypto_amount, asset)}</Amount></Row>}
+        {isCrypto && <Row label={t('youSend')}><Amount value={amountPaid(payment)}>{crypto(amountPaid(payment), asset)}</Amount></Row>}
         {payment.side === 'on_ramp' && method && <Row label={t('paidWith')}>{methodName(method)}</Row>}
         <Reference text={payment.id} />
       </dl>

@@ -5,7 +5,7 @@ import type { Frame } from './frame';
 import { forgetIntent, intentKey, isOwnKey, recall, remember, settleIntent } from './memory';
 import { payoutOf } from './payout';
 import { isPassing, mayRenewAfter, meaningOf } from './refusals';
-import { priceOf, returnAddress } from './session';
+import { dueOf, priceOf, returnAddress } from './session';
 import {
   RENEW_BEFORE_MS, RETRY_PRICE_MS, READ_CHANGE_MS, SLOW_MS, MAX_IDLE_RENEWALS,
   MIN_TOKEN_LIFE_MS, MAX_BACKOFF_MS, ATTEMPTS_TO_PAY, pause, type DraftStep, type Problem, type Step, type Work,
@@ -104,7 +104,7 @@ export class Flow {
     const payment = session?.payment;
     if (!session || !this.draft) return 'loading';
     if (payment?.status === 'processing') {
-      return payment.instructions && !this.sent && !this.depositReturned ? 'instructions' : 'progress';
+      return payment.instructions && this.due === 'open' && !this.sent && !this.depositReturned ? 'instructions' : 'progress';
     }
     if (session.status !== 'open') return 'over';
     if (payment && payment.id !== this.dismissed) return 'failed';
@@ -124,6 +124,11 @@ export class Flow {
   /** False while a click could not mean the price that is shown: it ran out, or it changed a moment ago. */
   get mayPay(): boolean {
     return this.secondsLeft > 0 && performance.now() - this.changedAt >= READ_CHANGE_MS;
+  }
+
+  /** What the customer can still do for the payment, by the clock of the server. */
+  get due(): ReturnType<typeof dueOf> | null {
+    return this.session?.payment ? dueOf(this.session.payment, this.now()) : null;
   }
 
   get secondsLeft(): number {
@@ -306,7 +311,8 @@ export class Flow {
     this.draw();
   }
 
-  private now(): number {
+  /** By the clock of the server. */
+  now(): number {
     return Date.now() + this.offset;
   }
 

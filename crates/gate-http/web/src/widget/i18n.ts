@@ -66,8 +66,14 @@ export const decimal = (value: string, digits = 18): string => new Intl.NumberFo
 
 export const crypto = (value: string, asset: string, digits?: number): string => `${decimal(value, digits)} ${asset}`;
 
-export function moment(instant: string, style: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short' }): string {
+export function moment(instant: string | number, style: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short' }): string {
   return new Intl.DateTimeFormat(locale, style).format(new Date(instant));
+}
+
+/** A time of today has no date. */
+export function timeOrMoment(instant: string, now: number): string {
+  const day = (one: string | number) => moment(one, { dateStyle: 'short' });
+  return moment(instant, day(instant) === day(now) ? { timeStyle: 'short' } : undefined);
 }
 
 export const eitherOf = (names: string[]): string => new Intl.ListFormat(locale, { type: 'disjunction' }).format(names);

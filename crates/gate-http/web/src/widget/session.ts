@@ -1,4 +1,24 @@
-import type { Quote, Session } from './types';
+import { sum } from './decimals';
+import type { Payment, Quote, Session } from './types';
+
+/** What is still missing of a payment of which something has arrived: below zero if more has arrived. */
+export const missingOf = ({ received }: Payment): string | null => received && sum(received.required, received.amount, -1);
+
+/** The crypto that the customer sends in a sale or a swap. */
+export const sentAsset = (payment: Payment): string => payment.source_asset ?? payment.asset;
+
+/** What the customer pays by the terms: fiat in a purchase, and crypto otherwise. */
+export const amountPaid = ({ side, fiat_amount, source_amount, crypto_amount }: Payment): string => (side === 'on_ramp' ? fiat_amount : (source_amount ?? crypto_amount));
+
+/** How much the customer still has to send: all of it, or what is missing. */
+export const amountDue = (payment: Payment): string => missingOf(payment) ?? amountPaid(payment);
+
+/** What the customer can still do for a payment: nothing once the whole amount has arrived, and nothing after the deadline. */
+export function dueOf(payment: Payment, now: number): 'open' | 'arrived' | 'late' {
+  const missing = missingOf(payment);
+  if (missing !== null && Number(missing) <= 0) return 'arrived';
+  return payment.pay_until !== null && Date.parse(payment.pay_until) <= now ? 'late' : 'open';
+}
 
 /** Where a top-level checkout goes back to, with the session's id. */
 export function returnAddress(session: Session | null, completed: boolean): string | null {

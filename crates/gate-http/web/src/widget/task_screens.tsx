@@ -1,16 +1,17 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { ScreenProps } from './app';
 import { crypto, decimal, moment, money, networkName, t, tSide, type MessageKey } from './i18n';
 import { Alert, Amount, Button, CancelLink, CopyButton, Groups, Note, Picture, Ring } from './parts';
+import { PaymentNotice } from './payment_notice';
 import { sums } from './receipt';
-import type { FormField, Payment } from './types';
+import { amountDue, sentAsset } from './session';
+import type { FormField } from './types';
 
-const KNOWN = ['account_holder', 'iban', 'bic', 'amount', 'address', 'memo', 'reference', 'asset', 'network', 'currency'];
-/** Shown elsewhere, or chosen by the customer before. */
-const HIDDEN = ['type', 'note', 'url', 'payment_method'];
+const KNOWN = ['account_holder', 'iban', 'bic', 'amount', 'address', 'memo', 'reference'];
+/** Chosen by the customer before, or shown elsewhere. What the customer pays is shown from the payment, which the gate has compared. */
+const HIDDEN = ['type', 'note', 'url', 'payment_method', 'currency', 'asset', 'network'];
 const LOOPBACK = ['localhost', '127.0.0.1', '[::1]'];
-/** Values that are written in groups of four. */
-const GROUPED = ['iban', 'address'];
 
 /** A link to a provider's page: `https`, and in test mode also `http` on this machine. */
 export function safeLink(url: string | null | undefined, mode: string | undefined): string | null {
@@ -46,71 +47,77 @@ function QrCode({ text }: { text: string }) {
 export type Task = 'wallet' | 'sandbox' | 'redirect' | 'crypto' | 'bank';
 
 export function taskOf({ flow }: ScreenProps): Task {
-  const { type, address } = flow.session?.payment?.instructions ?? {};
+  const payment = flow.session?.payment;
+  const type = payment?.instructions?.['type'];
   if (flow.depositAsked && flow.canDeposit && !flow.depositReturned) return 'wallet';
-  return type === 'sandbox' || type === 'redirect' ? type : address ? 'crypto' : 'bank';
+  return type === 'sandbox' || type === 'redirect' ? type : payment?.side === 'on_ramp' ? 'bank' : 'crypto';
 }
-
-export const sentAsset = (payment: Payment): string => payment.source_asset ?? payment.asset;
 
 export function instructionsTitle({ flow }: ScreenProps): string {
   const task = taskOf({ flow });
   const payment = flow.session?.payment;
   if (task !== 'crypto' || !payment) return t(({ wallet: 'walletTitle', sandbox: 'sandboxTitle', redirect: 'redirectTitle', bank: 'bankTitle', crypto: 'bankTitle' } as const)[task]);
-  return t('sendTitle', { amount: crypto(payment.instructions?.['amount'] ?? payment.source_amount ?? payment.crypto_amount, sentAsset(payment)) });
+  return t('sendTitle', { amount: crypto(amountDue(payment), sentAsset(payment)) });
 }
 
-function CopyRow({ name, value, label, unit }: { name: string; value: string; label: string; unit: (value: string) => string }) {
-  const isLong = GROUPED.includes(name) || value.length > 24;
+interface CopyRowProps {
+  name: string;
+  value: string;
+  label: string;
+  isGrouped?: boolean;
+  /** How the value is written, if it is not written as it is copied. */
+  children?: ComponentChildren;
+}
+
+function CopyRow({ name, value, label, isGrouped, children = value }: CopyRowProps) {
   return (
-    <div class={isLong ? 'wide' : undefined}>
+    <div class={isGrouped || value.length > 24 ? 'wide' : undefined}>
       <dt>{label}</dt>
-      <dd class={name === 'reference' || name === 'memo' ? 'code' : undefined}>
-        {GROUPED.includes(name) ? <Groups text={value} /> : name === 'amount' ? <Amount value={value}>{unit(value)}</Amount> : name === 'network' ? networkName(value) : value}
-      </dd>
+      <dd class={name === 'reference' || name === 'memo' ? 'code' : undefined}>{isGrouped ? <Groups text={value} /> : children}</dd>
       <dd class="act"><CopyButton text={value} label={label} /></dd>
     </div>
   );
 }
 
-function Lead({ flow, task }: ScreenProps & { task: Task }) {
-  const payment = flow.session?.payment;
-  const network = payment?.instructions?.['network'] ?? payment?.source_network ?? payment?.network ?? '';
-  if (task === 'crypto') return <p class="lead">{t('sendOn')} <strong>{networkName(network)}</strong>{t('sendOnce')}</p>;
+function Lead({ task, network }: { task: Task; network: string }) {
+  if (task === 'crypto') return <p class="lead">{t('sendOn')} <strong>{network}</strong>{t('sendOnce')}</p>;
   return <p class="lead">{t(({ wallet: 'deposit', sandbox: 'sandboxText', redirect: 'redirectText', bank: 'bankLead' } as const)[task])}</p>;
 }
 
 const Waiting = ({ text }: { text: string }) => <div class="waiting"><Ring /><p>{text}<small>{t('updates')}</small></p></div>;
 
 export function Instructions({ flow }: ScreenProps) {
-  const payment = flow.session?.payment;
+  const { session } = flow;
+  const payment = session?.payment;
   const instructions = payment?.instructions;
   if (!payment || !instructions) return null;
   const task = taskOf({ flow });
   const asset = sentAsset(payment);
-  const { address, note, currency } = instructions;
-  const unit = instructions['amount'] ? ['currency', 'asset', ...(address ? ['network'] : [])] : [];
-  const shown = (name: string) => typeof instructions[name] === 'string' && instructions[name] !== '' && !HIDDEN.includes(name) && !unit.includes(name);
-  const withUnit = (value: string) => (currency ? money(value, currency) : decimal(value));
-  const names = [...KNOWN.filter(shown), ...Object.keys(instructions).filter((name) => shown(name) && !KNOWN.includes(name))];
-  const network = networkName(instructions['network'] ?? payment.source_network ?? payment.network);
+  const network = networkName(payment.source_network ?? payment.network);
+  const isCrypto = payment.side !== 'on_ramp';
+  const { address, note } = instructions;
+  const shown = (name: string) => typeof instructions[name] === 'string' && instructions[name] !== '' && !HIDDEN.includes(name);
+  // The page of a provider says the amount by itself.
+  const isAsked = (name: string) => shown(name) || (name === 'amount' && task !== 'redirect');
+  const names = [...KNOWN.filter(isAsked), ...Object.keys(instructions).filter((name) => shown(name) && !KNOWN.includes(name))];
   const label = (name: string) => {
-    if (name === 'address') return t('addressOn', { network });
-    if (name === 'amount' && !currency) return t('exact', { asset });
+    if (isCrypto && name === 'address') return t('addressOn', { network });
+    if (isCrypto && name === 'amount') return t('exact', { asset });
     return KNOWN.includes(name) ? t(`i_${name}` as MessageKey) : name.replace(/_/g, ' ').replace(/^./, (letter) => letter.toUpperCase());
   };
-  const link = safeLink(instructions['url'], flow.session?.mode);
+  const due = amountDue(payment);
+  const row = (name: string) => (name === 'amount'
+    ? <CopyRow key={name} name={name} value={due} label={label(name)}><Amount value={due}>{isCrypto ? decimal(due) : money(due, session.currency)}</Amount></CopyRow>
+    : <CopyRow key={name} name={name} value={instructions[name] ?? ''} label={label(name)} isGrouped={name === 'iban' || (isCrypto && name === 'address')} />);
+  const link = safeLink(instructions['url'], session.mode);
   const waits = task === 'crypto' ? t('waitCrypto', { asset }) : t(task === 'bank' ? 'waitBank' : 'waitPayment');
   const sent = task === 'crypto' ? t('sentCrypto', { asset }) : t(task === 'bank' ? 'sentBank' : 'continue');
   return (
     <>
-      <Lead flow={flow} task={task} />
+      <Lead task={task} network={network} />
+      <PaymentNotice flow={flow} />
       {task === 'crypto' && address && <div class="scan"><QrCode text={address} /><p class="help">{t('scan')}</p></div>}
-      {names.length > 0 && (
-        <dl class="box copyable">
-          {names.map((name) => <CopyRow key={name} name={name} value={instructions[name] ?? ''} label={label(name)} unit={withUnit} />)}
-        </dl>
-      )}
+      {names.length > 0 && <dl class="box copyable">{names.map(row)}</dl>}
       {task === 'bank' && instructions['reference'] && <Note icon="warn" kind="warn"><strong>{t('mindReference')}</strong> <span>{t('whyReference')}</span></Note>}
       {note && task !== 'sandbox' && <p class="help">{note}</p>}
       <Waiting text={waits} />
@@ -127,24 +134,26 @@ export function Progress({ flow }: ScreenProps) {
   const payment = flow.session?.payment;
   const currency = flow.session?.currency ?? '';
   if (!payment) return null;
-  const { side } = payment;
+  const { side, received } = payment;
   const { get } = sums(payment, currency);
   const asset = sentAsset(payment);
   const values = { asset, get: get[1] };
   const byBank = payment.payment_method !== 'card' && taskOf({ flow }) === 'bank';
-  const text = flow.depositAsked && !flow.depositReturned ? t('deposit') : side === 'on_ramp' && !byBank ? t('progressCard', values) : tSide('progress', side, values);
+  const text = flow.depositAsked && !flow.depositReturned && flow.due === 'open' ? t('deposit') : side === 'on_ramp' && !byBank ? t('progressCard', values) : tSide('progress', side, values);
+  const hasArrived = flow.due === 'arrived';
   const arrived = side !== 'on_ramp' ? asset : t(byBank ? 'transfer' : 'payment');
   return (
     <>
       <div class="waiting"><Ring /><p>{text}</p></div>
+      <PaymentNotice flow={flow} />
       <ol class="box facts-list">
         <li class="good"><Picture icon="good" /><span>{t('placed')}</span><time>{moment(payment.created_at, { timeStyle: 'short' })}</time></li>
-        <li><Picture kind="dot" /><span>{t('arrived', { what: arrived })}</span></li>
+        <li class={hasArrived ? 'good' : undefined}><Picture {...(hasArrived ? { icon: 'good' } : { kind: 'dot' })} /><span>{t('arrived', { what: arrived })}</span>{hasArrived && received && <time>{moment(received.at, { timeStyle: 'short' })}</time>}</li>
         <li><Picture kind="dot" /><span>{t('coinSent', { what: side === 'off_ramp' ? t('money') : payment.asset })}</span></li>
       </ol>
       <p class="help">{t('closePage')}</p>
       <div class="foot">
-        {flow.sent && payment.instructions && <Button action="back" flow={flow} kind="second" label={t(payment.instructions['iban'] ? 'showBank' : 'showDetails')} />}
+        {flow.sent && flow.due === 'open' && payment.instructions && <Button action="back" flow={flow} kind="second" label={t(payment.instructions['iban'] ? 'showBank' : 'showDetails')} />}
         <Button action="cancel" flow={flow} kind="link" label={t('cancelPayment')} />
       </div>
     </>

@@ -38,11 +38,24 @@ export interface Priced {
   fees: Fees;
 }
 
+/** What has arrived of a payment. */
+export interface Received {
+  amount: string;
+  required: string;
+  currency: string | null;
+  asset: string | null;
+  network: string | null;
+  at: string;
+}
+
 export interface Payment extends Priced {
   id: string;
   status: 'processing' | 'completed' | 'failed' | 'cancelled';
   instructions: Record<string, string> | null;
+  pay_until: string | null;
+  received: Received | null;
   failure_code: string | null;
+  failure_reason: 'amount_differs' | 'expired' | 'returned' | 'refused' | null;
   failure_message: string | null;
   tx_refid: string | null;
   created_at: string;

@@ -101,6 +101,9 @@ test('swap sends one asset and delivers another', async () => {
   // The user sends exactly what the quote says.
   await embedded(page).locator(`[data-value="${payment.source_amount}"]`).first().waitFor();
   await embedded(page).getByText(payment.instructions.address).first().waitFor();
+  // Until when, the gate decides.
+  assert.ok(Date.parse(payment.pay_until) > Date.parse(payment.created_at));
+  await embedded(page).locator('[data-step="instructions"] .countdown time').waitFor();
   await audit(page);
   await endEdits();
   release();

@@ -110,7 +110,8 @@ for (const language of LANGUAGES) {
       changes: { locale: language },
       edit(session) {
         unsettle(session);
-        if (session.payment) session.payment.instructions = TRANSFER;
+        // The amount is the payment's own.
+        if (session.payment) Object.assign(session.payment, { instructions: TRANSFER, fiat_amount: TRANSFER.amount });
       },
     });
     await pay(page);

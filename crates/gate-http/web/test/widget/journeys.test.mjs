@@ -257,7 +257,13 @@ for (const language of ['de', 'fr', 'es', 'it', 'nl']) {
       await check('confirm');
       await act(page, 'pay');
       await check('instructions');
+      simulation().receive('20.00');
+      await page.waitForSelector('.note [data-value="20.00"]');
+      await check('instructions');
       await act(page, 'continue');
+      await check('progress');
+      simulation().report({ pay_until: simulation().session.payment.created_at });
+      await page.waitForSelector('.countdown', { state: 'detached' });
       await check('progress');
       simulation().finish();
       await check(outcome);

@@ -25,6 +25,8 @@ const SCREENS = [
   ['instructions', { amount: '100.33' }, async (page) => { await walk(page, 'confirm'); await act(page, 'pay'); await step(page, 'instructions'); }],
   ['instructions_swap', { amount: '100.33' }, async (page) => { await walk(page, 'confirm', 'swap'); await act(page, 'pay'); await page.waitForSelector('.qr'); }],
   ['progress', { amount: '100.33' }, async (page) => { await walk(page, 'confirm'); await act(page, 'pay'); await step(page, 'instructions'); await act(page, 'continue'); await step(page, 'progress'); }],
+  ['instructions_part', { amount: '100.33' }, async (page) => { await walk(page, 'confirm', 'swap'); await act(page, 'pay'); await step(page, 'instructions'); stage.server.simulation.receive('0.001'); await page.waitForSelector('.note .amount'); }],
+  ['progress_late', { amount: '100.33' }, async (page) => { await walk(page, 'confirm'); await act(page, 'pay'); await step(page, 'instructions'); stage.server.simulation.report({ pay_until: stage.server.simulation.session.payment.created_at }); await step(page, 'progress'); }],
   ['verification_url', { amount: '100.61', verifyBy: 'url' }, async (page) => { await walk(page, 'verification'); await act(page, 'continue'); await page.waitForSelector('a.main'); }],
   ['verification_form', { amount: '100.61', verifyBy: 'form' }, async (page) => { await walk(page, 'verification'); await act(page, 'continue'); await page.waitForSelector('[name="full_name"]'); }],
   ['verification_pending', { amount: '100.63' }, async (page) => { await walk(page, 'verification'); await act(page, 'continue'); await page.waitForSelector('.sign.wait'); }],

@@ -22,7 +22,21 @@ pub(super) static INVARIANTS: &[Invariant] = &[
     Invariant::of_rows("quote-of-session-is-its-own", "signed quote", &OF_SESSION),
     Invariant::of_rows("session-has-one-quote", "session", &ONE_QUOTE),
     Invariant::of_rows("session-reports-its-payments", "session", &REPORTED),
+    Invariant::of_rows("open-item-fits-its-payment", "rail record", &OPEN_ITEM),
 ];
+
+/// What an operator must look at fits the status of its record, and what has arrived.
+static OPEN_ITEM: Statement = Statement::new(
+    "rail_records",
+    "SELECT r.mode, r.partner_id, r.id, 'has an open item that does not fit it' AS breach
+     FROM rail_records AS r
+     WHERE r.open_item IS NOT NULL AND NOT CASE r.open_item
+               WHEN 'late' THEN r.status IN ('failed', 'cancelled')
+               WHEN 'returned' THEN r.status = 'settled'
+               WHEN 'retracted' THEN r.status = 'settled'
+               ELSE r.status = 'processing' AND r.received IS NOT NULL END
+        OR r.open_item_at < r.created_at OR r.acknowledged_at < r.created_at",
+);
 
 /// A quote is consumed at the instant at which its one record was created, and has the record's side.
 static REDEEMED: Statement = Statement::new(

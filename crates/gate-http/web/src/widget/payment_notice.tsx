@@ -1,0 +1,47 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type { ScreenProps } from './app';
+import { crypto, decimal, money, t, timeOrMoment, type MessageKey } from './i18n';
+import { Amount, Note, Picture } from './parts';
+import { missingOf, sentAsset } from './session';
+import { say } from './speech';
+
+/** A text that names amounts, each with its exact value and its written form. */
+function Sentence({ text, amounts }: { text: MessageKey; amounts: Record<string, [string, string]> }) {
+  const parts = t(text).split(/\{(\w+)\}/).map((part) => {
+    const amount = amounts[part];
+    return amount ? <Amount value={amount[0]}>{amount[1]}</Amount> : part;
+  });
+  return <span>{parts} </span>;
+}
+
+/** What has arrived of a payment that goes on, and until when the customer can pay. A change is said. */
+export function PaymentNotice({ flow }: ScreenProps) {
+  const { session, due } = flow;
+  const payment = session?.payment;
+  const note = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const text = note.current?.textContent;
+    if (text) say(text.trim());
+  }, [payment?.received?.amount, due]);
+  if (!payment) return null;
+  const { received, pay_until: until, side } = payment;
+  const missing = missingOf(payment) ?? '';
+  const number = (value: string) => (side === 'on_ramp' ? money(value, session.currency) : decimal(value));
+  const exact = (value: string): [string, string] => [value, side === 'on_ramp' ? number(value) : crypto(value, sentAsset(payment))];
+  return (
+    <>
+      {(received || due === 'late') && (
+        <div ref={note}>
+          <Note icon="info" kind={due === 'arrived' ? 'good' : 'warn'}>
+            {received && (missing.startsWith('-')
+              ? <Sentence text="moreArrived" amounts={{ received: exact(received.amount), required: exact(received.required) }} />
+              : <Sentence text="partArrived" amounts={{ received: [received.amount, number(received.amount)], required: exact(received.required) }} />)}
+            {due === 'late' && t('timeOver')}
+            {received && due === 'open' && <Sentence text="sendRest" amounts={{ rest: exact(missing) }} />}
+          </Note>
+        </div>
+      )}
+      {until && due === 'open' && <p class="countdown"><Picture icon="clock" /><span>{t('payBefore')}</span><strong><time>{timeOrMoment(until, flow.now())}</time></strong></p>}
+    </>
+  );
+}
