@@ -48,6 +48,10 @@ const EXAMPLES: [(&[&str], &str); 21] = [
         &["export", "ledger"],
         "penstock export ledger --partner acme --from 2026-05-01 --to 2026-06-01",
     ),
+    (
+        &["export", "payments"],
+        "penstock export payments --partner acme --from 2026-05-01 --to 2026-06-01",
+    ),
     (&["completions"], "penstock completions zsh"),
 ];
 

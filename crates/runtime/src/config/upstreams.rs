@@ -188,7 +188,6 @@ pub(super) fn shared_secrets(given: &RawSettings) -> impl Iterator<Item = Config
 #[cfg(test)]
 mod tests {
     use super::super::tests::{DATABASE, KEY, environment};
-    use super::*;
     use crate::config::{Config, ConfigError};
 
     const A: &str = "http:https://a.example/desk";
