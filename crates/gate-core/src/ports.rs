@@ -109,7 +109,7 @@ pub trait GateReads: ResponseReads {
         share: &DueShare,
     ) -> StoreResult<Readable<(Tenant, RailId)>>;
 
-    /// Records that have ended and about which the rail is to be asked again, in the order of [`GateReads::rails_due`].
+    /// Records that have ended and about which the rail must be asked again, in the order of [`GateReads::rails_due`].
     async fn rails_watched(
         &self,
         held: HeldBy<'_>,

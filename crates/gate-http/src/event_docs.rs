@@ -107,7 +107,7 @@ struct SessionEventData {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     received: Option<ReceivedRecord>,
-    /// Why what had arrived is given back; on `gate_session.failed` only, if its rail says so.
+    /// Why the rail gives back what had arrived; on `gate_session.failed` only, if its rail says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     failure_reason: Option<words::FailureReason>,

@@ -129,7 +129,7 @@ pub(crate) struct PaymentRecord {
     /// Why the payment failed, or null.
     #[schema(required = true)]
     failure_code: Option<String>,
-    /// Why what had arrived is given back, or null.
+    /// Why the rail gives back what had arrived, or null.
     #[schema(required = true)]
     failure_reason: Option<words::FailureReason>,
     /// An explanation for people, or null.
@@ -423,9 +423,11 @@ pub(crate) fn failure(record: &RailRecord) -> Option<(String, &'static str)> {
     let code = record.state.failure_code()?;
     let message = match record.state.failure_reason() {
         Some(FailureReason::AmountDiffers) => {
-            "Another amount arrived than the payment's. It is given back."
+            "Another amount arrived than the payment's. It goes back to its sender."
         }
-        Some(FailureReason::Expired) => "The money did not come in time. What came is given back.",
+        Some(FailureReason::Expired) => {
+            "The money did not come in time. What came goes back to its sender."
+        }
         Some(FailureReason::Returned) => "The money came back.",
         Some(FailureReason::Refused) | None => message_of(code),
     };

@@ -26,7 +26,7 @@ http_kit::words! {
     TransactionStatus of transaction::TransactionStatus;
     /// The status of a payment.
     EmbedPaymentStatus of transaction::TransactionStatus;
-    /// Why what had arrived of a payment is given back.
+    /// Why the rail gives back what had arrived of a payment.
     FailureReason of gate_core::rail::FailureReason;
     /// The status of a pay-in.
     PayInStatus of RailStatus;

@@ -238,7 +238,7 @@ pub fn rail_notified(result: &'static str) {
     record(|metrics| metrics.upstream.rail_notifications.inc([result]));
 }
 
-/// Sets what upstreams of a kind hold that this process is not configured with. Upstreams that hold nothing any more are set to zero.
+/// Sets what upstreams of a kind hold that this process is not configured with. Upstreams that no longer hold anything are set to zero.
 pub fn held_elsewhere(upstream: &'static str, held: &[(String, u64)]) {
     record(|metrics| metrics.upstream.held_elsewhere.replace(upstream, held));
 }

@@ -80,7 +80,7 @@ impl Amount {
         })
     }
 
-    /// Parses what a far end says has moved, and rounds it down to the asset's digits.
+    /// Parses what an upstream says has moved, and rounds it down to the asset's digits.
     ///
     /// # Errors
     /// [`AmountError`] except [`AmountError::TooPrecise`].

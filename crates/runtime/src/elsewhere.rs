@@ -1,5 +1,5 @@
-//! Counts what upstreams hold that this process is not configured with: payments at rails, and verifications at verifiers. Nobody is asked
-//! about them, so an operator must configure their upstream again, as the present or as the former one.
+//! Counts what upstreams hold that this process is not configured with: payments at rails, and verifications at verifiers. No upstream is
+//! asked about them, so an operator must configure their upstream again, as the present or as the former one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,12 +50,12 @@ impl Kept {
             Self::Rails(_) => tracing::warn!(
                 rail.name = %upstream,
                 rail.payments = held,
-                "A rail that is not configured holds payments that are processing. Nobody asks about them: configure it as PENSTOCK_RAIL_FORMER"
+                "A rail that is not configured holds payments that are processing. No rail is asked about them: configure it as PENSTOCK_RAIL_FORMER"
             ),
             Self::Verifications(_) => tracing::warn!(
                 verifier.name = %upstream,
                 verifier.verifications = held,
-                "A verifier that is not configured holds pending verifications. Nobody asks about them: configure it as PENSTOCK_VERIFIER_FORMER"
+                "A verifier that is not configured holds pending verifications. No verifier is asked about them: configure it as PENSTOCK_VERIFIER_FORMER"
             ),
         }
     }

@@ -101,7 +101,7 @@ impl RailRecord {
         }
     }
 
-    /// When the rail is asked next about a record that has ended, after an answer at this instant; `None` if not any more.
+    /// When the rail is asked next about a record that has ended, after an answer at this instant; `None` after the last time.
     #[must_use]
     pub fn next_watch(&self, now: Timestamp, pause: Duration) -> Option<Timestamp> {
         let next = now.plus(pause);

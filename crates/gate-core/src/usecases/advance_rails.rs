@@ -76,7 +76,7 @@ impl AdvanceRails {
         retry_lost_races(|| self.apply(who, &claimed.record, &answer, wait)).await
     }
 
-    /// Asks the rail for a report. After the deadline the rail is asked to cancel the payment first, and nothing begins any more.
+    /// Asks the rail for a report. After the deadline the rail is asked to cancel the payment first, and nothing begins.
     async fn ask(&self, claimed: &Claimed, order: &RailOrder) -> RailAnswer {
         let Claimed { record, at } = claimed;
         let is_overdue = record.is_overdue(*at);

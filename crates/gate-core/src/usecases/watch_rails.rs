@@ -24,7 +24,7 @@ pub struct WatchRails {
 }
 
 impl WatchRails {
-    /// Ended records of a mode about which the rail is to be asked, of each partner the longest overdue first.
+    /// Ended records of a mode about which the rail must be asked, of each partner the longest overdue first.
     pub async fn due(
         &self,
         mode: Mode,
