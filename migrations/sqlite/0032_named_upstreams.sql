@@ -29,7 +29,7 @@ ALTER TABLE rail_records ADD COLUMN watch_at INTEGER
     CONSTRAINT rail_records_watch_at CHECK (watch_at IS NULL OR ended_at IS NOT NULL);
 
 -- A notification names a record without its partner, in progress or ended.
-CREATE INDEX rail_records_by_id ON rail_records (id);
+CREATE INDEX rail_records_by_id ON rail_records (id, mode, kind);
 
 -- The W3C `traceparent` of the request that made the row.
 ALTER TABLE rail_records ADD COLUMN trace_parent TEXT;

@@ -17,7 +17,7 @@ pub mod preview_quotes;
 pub mod queries;
 pub mod quote_session;
 pub mod redeem_quote;
-mod redemption;
+pub mod redemption;
 pub mod send_test_event;
 pub mod show_session;
 pub mod update_branding;

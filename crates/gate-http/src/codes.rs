@@ -116,6 +116,9 @@ error_codes! {
     RAILS_NOT_AVAILABLE = NOT_IMPLEMENTED "rails_not_available",
         "No rail is connected to this installation, so pay-ins and pay-outs are impossible. This check is last, so the rest of the request was valid.",
         "Do not retry; ask the operator.";
+    RAIL_UNAVAILABLE = SERVICE_UNAVAILABLE "rail_unavailable",
+        "The rail asks for another amount, asset or address than what the customer confirmed, so nothing was paid and the quote is unchanged.",
+        "Retry later with the same Idempotency-Key; the operator is alerted.";
     RATE_UNAVAILABLE = CONFLICT "rate_unavailable",
         "There is no rate now, so no quote was locked.",
         "Retry later with the same Idempotency-Key.";

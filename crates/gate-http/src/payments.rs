@@ -271,6 +271,7 @@ pub(crate) const CREATE_EMBED_PAYMENT: Operation = Operation {
             codes::VERIFICATION_REQUIRED,
             codes::VERIFICATION_REJECTED,
             codes::RAILS_NOT_AVAILABLE,
+            codes::RAIL_UNAVAILABLE,
         ],
     ],
 };

@@ -180,7 +180,12 @@ const REDEEM: &[&ErrorCode] = &[
 pub(crate) const CREATE_PAY_IN: Operation = Operation {
     route: || routes!(create_pay_in),
     admission: Admission::RAILS,
-    errors: &[codes::BODY, codes::RAIL_KEY, REDEEM],
+    errors: &[
+        codes::BODY,
+        codes::RAIL_KEY,
+        REDEEM,
+        &[codes::RAIL_UNAVAILABLE],
+    ],
 };
 
 /// Create a pay-in

@@ -3,7 +3,7 @@
 use clap::Command;
 
 /// A command and an example of it. Tests run every example, in this order, on an installation with the partner `acme`.
-const EXAMPLES: [(&[&str], &str); 21] = [
+const EXAMPLES: [(&[&str], &str); 22] = [
     (&["sandbox"], "penstock sandbox"),
     (
         &["sandbox"],

@@ -106,6 +106,7 @@ pub(crate) mod tests {
             amount: SessionAmount::parse(amount).unwrap(),
             currency: Asset::fiat("EUR").unwrap(),
             created_at: Timestamp::from_millis(NOON).unwrap(),
+            trace_parent: None,
         }
     }
 

@@ -130,7 +130,8 @@ pub static DUE: Statement = Statement::per_engine(
     ),
 );
 
-/// The number of pending verifications of each verifier that is not one of these.
+/// The number of pending verifications of open sessions of each verifier that is not one of these. A verification whose session has ended
+/// is not asked about.
 pub async fn elsewhere(
     reader: &mut dyn Reader,
     mode: Mode,
@@ -141,9 +142,10 @@ pub async fn elsewhere(
 
 pub static ELSEWHERE: Statement = Statement::new(
     "verifications",
-    "SELECT coalesce(verifier, 'unnamed') AS holder, count(*) AS held FROM verifications
-     WHERE mode = $1 AND status = 'pending' AND coalesce(verifier, 'unnamed') NOT IN ($2, $3)
-     GROUP BY coalesce(verifier, 'unnamed') ORDER BY holder",
+    "SELECT v.verifier AS holder, count(*) AS held FROM verifications AS v
+     JOIN sessions AS s ON s.mode = v.mode AND s.partner_id = v.partner_id AND s.id = v.session_id
+     WHERE v.mode = $1 AND v.status = 'pending' AND v.verifier NOT IN ($2, $3) AND s.status = 'open'
+     GROUP BY v.verifier ORDER BY v.verifier",
 );
 
 pub(crate) fn verification(row: &dyn Row, mode: Mode) -> StoreResult<Verification> {

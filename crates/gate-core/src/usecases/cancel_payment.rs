@@ -30,7 +30,10 @@ pub enum CancelError {
     /// The payment is over, or the rail no longer cancels it.
     #[error("the payment can no longer be cancelled")]
     TooLate,
-    /// The rail that holds the payment did not respond, or is not configured.
+    /// The rail that holds the payment is not configured, so it was not asked.
+    #[error("the rail that holds the payment is not configured")]
+    RailElsewhere,
+    /// The rail did not respond.
     #[error("the rail did not answer")]
     RailSilent,
     /// The use case could not finish.
@@ -63,7 +66,7 @@ impl CancelPayment {
             return Err(CancelError::TooLate);
         }
         let rail = self.rails.holder(&record.rail);
-        let rail = rail.ok_or(CancelError::RailSilent)?.as_ref();
+        let rail = rail.ok_or(CancelError::RailElsewhere)?.as_ref();
         let order = order_of(&self.context, who, &record)?;
         match rail.cancel(&order, GivenUp::ByCustomer).await {
             None => Err(CancelError::RailSilent),

@@ -19,7 +19,7 @@ use serde_json::json;
 
 use super::context::GateContext;
 use super::redeem_quote::NoRail;
-use super::redemption::{NewRecord, NoSession, RedemptionRows, instructions, redeem};
+use super::redemption::{NewRecord, NoSession, RedemptionRows, Uninstructed, instructions, redeem};
 use super::verify_user::{VerificationRefusal, VerifyUser};
 use crate::access::{GateAccess, GateDenial, may_write};
 use crate::catalogue::{Catalogue, CountryCode, Network};
@@ -77,9 +77,9 @@ pub enum PayError {
     /// No rail is configured.
     #[error(transparent)]
     NoRail(#[from] NoRail),
-    /// The rail did not return the payment instructions.
-    #[error("the rail did not answer")]
-    RailSilent,
+    /// The rail did not return usable payment instructions.
+    #[error(transparent)]
+    Uninstructed(#[from] Uninstructed),
     /// The API key was revoked, or the partner may not use the gate.
     #[error(transparent)]
     Denied(#[from] GateDenial),
@@ -151,8 +151,8 @@ enum Prepared {
     Unverified,
     /// No rail is configured.
     NoRail,
-    /// The rail did not respond.
-    Silent,
+    /// The rail gave no usable instructions.
+    Uninstructed(Uninstructed),
     Ready(Box<Agreed>),
 }
 
@@ -241,8 +241,9 @@ impl PaySession {
         let Some(rail) = self.rails.present.as_deref() else {
             return Ok(Prepared::NoRail);
         };
-        let Some(instructions) = instructions(rail, &order, &self.catalogue).await else {
-            return Ok(Prepared::Silent);
+        let instructions = match instructions(rail, &order, &self.catalogue).await {
+            Ok(instructions) => instructions,
+            Err(reason) => return Ok(Prepared::Uninstructed(reason)),
         };
         let hosted = self.seal(access, &order).map_err(StoreError::from)?;
         Ok(Prepared::Ready(Box::new(Agreed {
@@ -401,7 +402,7 @@ impl GateWrite for PaymentWrite<'_> {
             Prepared::Ready(agreed) => agreed.as_ref(),
             Prepared::Refused(refusal) => return Ok(Decision::Refused(refusal.clone().into())),
             Prepared::NoRail => return Ok(Decision::Refused(NoRail.into())),
-            Prepared::Silent => return Ok(Decision::Refused(PayError::RailSilent)),
+            Prepared::Uninstructed(reason) => return Ok(Decision::Refused((*reason).into())),
             // The quote was created, or the user was verified, after `prepare` looked. The client may retry.
             Prepared::NotAsked | Prepared::Unverified => return Err(StoreError::Retry.into()),
         };

@@ -14,7 +14,7 @@ use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Rende
 use serde_json::json;
 
 use super::context::GateContext;
-use super::redemption::{NewRecord, NoSession, RedemptionRows, instructions, redeem};
+use super::redemption::{NewRecord, NoSession, RedemptionRows, Uninstructed, instructions, redeem};
 use crate::access::{GateAccess, GateDenial, may_use_rails};
 use crate::catalogue::Catalogue;
 use crate::error::GateError;
@@ -58,9 +58,9 @@ pub enum RedeemError {
     /// No rail is configured.
     #[error(transparent)]
     NoRail(#[from] NoRail),
-    /// The rail did not return the payment instructions.
-    #[error("the rail did not answer")]
-    RailSilent,
+    /// The rail did not return usable payment instructions.
+    #[error(transparent)]
+    Uninstructed(#[from] Uninstructed),
     /// The API key was revoked or has expired.
     #[error(transparent)]
     Denied(#[from] GateDenial),
@@ -112,8 +112,8 @@ enum Prepared {
     NotAsked,
     /// No rail is configured.
     NoRail,
-    /// The rail did not respond.
-    Silent,
+    /// The rail gave no usable instructions.
+    Uninstructed(Uninstructed),
     /// The rail of the new record, its id and deadline, and the instructions for its payer.
     Ready(
         UpstreamName,
@@ -168,10 +168,11 @@ impl RedeemQuote {
         let terms = seen.value.terms;
         let pay_until = Some(seen.at.plus(self.catalogue.pay_within(&terms)));
         let order = RailOrder::of_redemption(who.partner.clone(), (id, pay_until), terms);
-        let instructions = instructions(rail, &order, &self.catalogue).await;
-        Ok(instructions.map_or(Prepared::Silent, |instructions| {
-            Prepared::Ready(rail.name(), (id, pay_until), Some(instructions))
-        }))
+        let given = instructions(rail, &order, &self.catalogue).await;
+        Ok(match given {
+            Ok(instructions) => Prepared::Ready(rail.name(), (id, pay_until), Some(instructions)),
+            Err(reason) => Prepared::Uninstructed(reason),
+        })
     }
 }
 
@@ -223,7 +224,7 @@ impl GateWrite for RedemptionWrite<'_> {
                 (rail.clone(), *terms, instructions.clone())
             }
             Prepared::NoRail => return Ok(Decision::Refused(NoRail.into())),
-            Prepared::Silent => return Ok(Decision::Refused(RedeemError::RailSilent)),
+            Prepared::Uninstructed(reason) => return Ok(Decision::Refused((*reason).into())),
             // The quote was created after `prepare` looked for it. The client may retry.
             Prepared::NotAsked => return Err(StoreError::Retry.into()),
         };

@@ -97,21 +97,33 @@ pub(super) struct NewRecord {
     pub(super) hosted: Option<Hosted>,
 }
 
-/// Asks the rail for the instructions of a payment. Instructions that differ from what the customer confirmed count as no response.
+/// Why a rail gave no instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Uninstructed {
+    /// It did not respond.
+    #[error("the rail did not answer")]
+    Silent,
+    /// What it asks for differs from what the customer confirmed.
+    #[error("the rail asks for something else than what the customer confirmed")]
+    OtherTerms,
+}
+
+/// Asks the rail for the instructions of a payment.
 pub(super) async fn instructions(
     rail: &dyn Rail,
     order: &RailOrder,
     catalogue: &Catalogue,
-) -> Option<Instructions> {
-    let instructions = rail.instructions(order).await?;
+) -> Result<Instructions, Uninstructed> {
+    let instructions = rail.instructions(order).await;
+    let instructions = instructions.ok_or(Uninstructed::Silent)?;
     let differing = instructions.differences(&order.terms, catalogue.paid_address(&order.terms));
     if differing.is_empty() {
-        return Some(instructions);
+        return Ok(instructions);
     }
     let contradiction = Contradiction::OtherTerms;
     tracing::error!(rail.id = %order.id, rail.name = %rail.name(), rail.fields = differing.join(","), "{contradiction}");
     rail.contradicted(contradiction);
-    None
+    Err(Uninstructed::OtherTerms)
 }
 
 /// Writes the redemption of a quote: the record, its transaction and the events of both.

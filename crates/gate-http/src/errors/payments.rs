@@ -9,7 +9,7 @@ use gate_core::usecases::verify_user::{VerificationRefusal, VerifyError};
 use http_kit::ApiError;
 
 use super::orders::out_of_range;
-use super::rails::{no_rail, not_offered, quote_closed, rail_silent};
+use super::rails::{no_rail, not_offered, quote_closed, uninstructed};
 use super::{denied, gate_error, session_refusal};
 use crate::codes;
 
@@ -46,7 +46,7 @@ pub(crate) fn pay_error(error: PayError) -> ApiError {
     match error {
         PayError::TokenExpired => http_kit::dead_token(),
         PayError::NoRail(_) => no_rail(),
-        PayError::RailSilent => rail_silent(),
+        PayError::Uninstructed(reason) => uninstructed(reason),
         PayError::Denied(denial) => denied(denial),
         PayError::NotFound => ApiError::not_found("signed quote"),
         PayError::Session(refusal) => session_refusal(refusal),
@@ -96,6 +96,10 @@ pub(crate) fn cancel_error(error: CancelError) -> ApiError {
         CancelError::TooLate => ApiError::new(
             codes::PAYMENT_NOT_CANCELLABLE,
             "The payment can no longer be cancelled. Read the session for its outcome.",
+        ),
+        CancelError::RailElsewhere => ApiError::unavailable(
+            codes::SERVICE_UNAVAILABLE,
+            "The rail that holds the payment cannot be asked now, so nothing was cancelled. Cancel again later.",
         ),
         CancelError::RailSilent => ApiError::unavailable(
             codes::SERVICE_UNAVAILABLE,

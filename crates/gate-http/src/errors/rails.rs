@@ -5,6 +5,7 @@ use gate_core::rail::Mismatch;
 use gate_core::signed_quote::QuoteClosed;
 use gate_core::usecases::lock_quote::LockError;
 use gate_core::usecases::redeem_quote::RedeemError;
+use gate_core::usecases::redemption::Uninstructed;
 use http_kit::ApiError;
 
 use super::orders::{order_error, out_of_range};
@@ -29,7 +30,7 @@ pub(crate) fn lock_error(error: LockError) -> ApiError {
 pub(crate) fn redeem_error(error: RedeemError) -> ApiError {
     match error {
         RedeemError::NoRail(_) => no_rail(),
-        RedeemError::RailSilent => rail_silent(),
+        RedeemError::Uninstructed(reason) => uninstructed(reason),
         RedeemError::Denied(denial) => denied(denial),
         RedeemError::NotFound => ApiError::not_found("signed quote or session"),
         RedeemError::Session(refusal) => session_refusal(refusal),
@@ -82,11 +83,17 @@ pub(super) fn quote_closed(closed: QuoteClosed) -> ApiError {
     }
 }
 
-pub(super) fn rail_silent() -> ApiError {
-    ApiError::unavailable(
-        codes::SERVICE_UNAVAILABLE,
-        "The rail did not answer. Nothing was changed; retry with the same Idempotency-Key.",
-    )
+pub(super) fn uninstructed(reason: Uninstructed) -> ApiError {
+    match reason {
+        Uninstructed::Silent => ApiError::unavailable(
+            codes::SERVICE_UNAVAILABLE,
+            "The rail did not answer. Nothing was changed; retry with the same Idempotency-Key.",
+        ),
+        Uninstructed::OtherTerms => ApiError::unavailable(
+            codes::RAIL_UNAVAILABLE,
+            "The rail asks for something else than what the customer confirmed. Nothing was changed.",
+        ),
+    }
 }
 
 pub(super) fn no_rail() -> ApiError {

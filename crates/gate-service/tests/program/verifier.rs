@@ -5,9 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use gate_core::embed::SessionToken;
 use gate_core::object::JsonObject;
 use gate_core::session::SessionId;
-use gate_core::usecases::verify_user::{StartedVerification, VerifyError, VerifyUser};
+use gate_core::usecases::verify_user::{
+    StartRequest, StartedVerification, VerifyError, VerifyUser,
+};
 use gate_core::verification::{Verification, VerificationStatus};
 use partner_core::Tenant;
 use runtime::Runtime;
@@ -82,6 +85,19 @@ pub(crate) struct Verifying {
     who: Tenant,
 }
 
+/// A token that counts: the first one of its session.
+fn first(session: SessionId) -> SessionToken {
+    SessionToken { session, number: 1 }
+}
+
+fn ask(answers: Option<&JsonObject>) -> StartRequest<'_> {
+    StartRequest {
+        answers,
+        country: None,
+        trace_parent: None,
+    }
+}
+
 impl Verifying {
     pub(crate) fn new(runtime: &Runtime, who: &Tenant) -> Self {
         let starting = VerifyUser {
@@ -94,7 +110,7 @@ impl Verifying {
     }
 
     pub(crate) async fn begin(&self, id: SessionId) -> Result<StartedVerification, VerifyError> {
-        self.starting.start(&self.who, id, None, None).await
+        self.starting.start(&self.who, first(id), ask(None)).await
     }
 
     pub(crate) async fn stored(&self, id: SessionId) -> Verification {
@@ -240,7 +256,7 @@ async fn answers_reach_only_the_verifier() {
     let answers = JsonObject::stored(r#"{"birthday":"1815-12-10"}"#).unwrap();
     let submitting = verifying
         .starting
-        .start(&gate.who, id, Some(&answers), None);
+        .start(&gate.who, first(id), ask(Some(&answers)));
     let submitted = submitting.await.unwrap();
     assert_eq!(submitted.shown.status, VerificationStatus::Approved);
     let received = verifier.played.take();

@@ -12,9 +12,9 @@ export class Refusal extends Error {
     super(message);
   }
 
-  /** True when the call may have taken effect although the answer is an error. A gate that answers 501 has done nothing. */
+  /** True when the call may have taken effect although the answer is an error. A gate that answers 501 or `rail_unavailable` has done nothing. */
   get isUnclear(): boolean {
-    return (this.status >= 500 && this.status !== 501) || this.code === 'idempotency_in_progress';
+    return (this.status >= 500 && this.status !== 501 && this.code !== 'rail_unavailable') || this.code === 'idempotency_in_progress';
   }
 }
 
