@@ -7,6 +7,8 @@ mod matrices;
 #[cfg(test)]
 mod offering;
 #[cfg(test)]
+mod rail_progress;
+#[cfg(test)]
 mod rails;
 #[cfg(test)]
 mod verifications;

@@ -3,21 +3,21 @@
 use gate_core::amount::SessionAmount;
 use gate_core::pricing::{Fees, Priced};
 use gate_core::rail::{
-    Hosted, Mismatch, PollLease, RailId, RailKind, RailRecord, RailReport, RailState, RailStep,
-    fits, user_is_approved,
+    FailureReason, Hosted, Mismatch, PollLease, RailId, RailKind, RailRecord, RailReport,
+    RailState, RailStatus, RailStep, fits, user_is_approved,
 };
 use gate_core::session::{Flow, Session, SessionAction, SessionState, Terms};
 use gate_core::signed_quote::{
     Conversion, Installation, Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId, Source,
 };
 use kernel::rates::Side;
-use kernel::{Amount, Asset, Mode, Rate, Timestamp};
+use kernel::{Amount, Asset, Mode, Rate, Timestamp, UpstreamName};
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::{PartnerId, Tenant};
 
 use crate::fixtures::{DAY, after, assert_documented, noon, refid, session_at};
 
-fn terms(kind: RailKind) -> QuoteTerms {
+pub(crate) fn terms(kind: RailKind) -> QuoteTerms {
     let eur = |text| Amount::parse(text, Asset::fiat("EUR").unwrap()).unwrap();
     QuoteTerms {
         conversion: match kind {
@@ -38,7 +38,7 @@ fn terms(kind: RailKind) -> QuoteTerms {
     }
 }
 
-fn record((kind, hosted): (RailKind, bool), state: RailState) -> RailRecord {
+pub(crate) fn record((kind, hosted): (RailKind, bool), state: RailState) -> RailRecord {
     let id = match kind {
         RailKind::PayIn => "pi_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
         RailKind::PayOut => "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK",
@@ -56,25 +56,25 @@ fn record((kind, hosted): (RailKind, bool), state: RailState) -> RailRecord {
             payout: None,
             rail_events: true,
         }),
+        rail: UpstreamName::built_in("rail-a"),
         created_at: noon(),
+        pay_until: Some(noon().plus(DAY)),
         state,
         asking: PollLease {
             attempts: 1,
             token: None,
             next_at: noon(),
         },
+        acknowledged_at: None,
+        received: None,
+        open_item: None,
+        watch_at: None,
     }
 }
 
-// rule: gate.rail.states, gate.rail.pay-out, gate.rail.hosted, gate.transaction.rail, gate.event.once
-#[test]
-fn rail_matrix_covers_every_report_state_and_kind() {
-    let at = after(1_000);
-    let failed = |at| RailState::Failed {
-        at,
-        code: "provider_declined".to_owned(),
-    };
-    let reports = [
+/// Every report, with its name in the tables.
+pub(crate) fn reports() -> [(&'static str, RailReport); 5] {
+    [
         ("in progress", RailReport::InProgress),
         (
             "settled",
@@ -86,10 +86,27 @@ fn rail_matrix_covers_every_report_state_and_kind() {
             "failed",
             RailReport::Failed {
                 code: "provider_declined".to_owned(),
+                reason: None,
             },
         ),
         ("cancelled", RailReport::Cancelled),
-    ];
+        ("returned", RailReport::Returned),
+    ]
+}
+
+pub(crate) fn failed(at: Timestamp) -> RailState {
+    RailState::Failed {
+        at,
+        code: "provider_declined".to_owned(),
+        reason: None,
+    }
+}
+
+// rule: gate.rail.states, gate.rail.pay-out, gate.rail.hosted, gate.transaction.rail, gate.event.once
+#[test]
+fn rail_matrix_covers_every_report_state_and_kind() {
+    let at = after(1_000);
+    let reports = reports();
     let mut lines = vec![
         "| kind | stored | report | next | event | its transaction |".to_owned(),
         "| --- | --- | --- | --- | --- | --- |".to_owned(),
@@ -142,17 +159,6 @@ fn rail_matrix_covers_every_report_state_and_kind() {
 // rule: gate.payment.events, gate.rail.completes, gate.session.one-payment, gate.session.payment-waits, gate.event.once
 #[test]
 fn payment_matrix_covers_every_report_and_instant_of_session() {
-    let reports = [
-        ("in progress", RailReport::InProgress),
-        ("settled", RailReport::Settled { reference: None }),
-        (
-            "failed",
-            RailReport::Failed {
-                code: "provider_declined".to_owned(),
-            },
-        ),
-        ("cancelled", RailReport::Cancelled),
-    ];
     let deadline = noon().plus(DAY).millis();
     let mut lines = vec![
         "| report | now | payment | its event | session | event of its end |".to_owned(),
@@ -160,7 +166,7 @@ fn payment_matrix_covers_every_report_and_instant_of_session() {
     ];
     let name = |event: Option<&str>| event.map_or("none".to_owned(), |kind| format!("`{kind}`"));
     let before = record((RailKind::PayIn, true), RailState::Processing);
-    for (reported, report) in &reports {
+    for (reported, report) in &reports() {
         for (instant, millis) in [("before `expires_at`", -1), ("from `expires_at` on", 0)] {
             let now = Timestamp::from_millis(deadline + millis).unwrap();
             let step = before.advance(report, now).unwrap();
@@ -192,6 +198,55 @@ fn payment_matrix_covers_every_report_and_instant_of_session() {
     assert_eq!(before.session_event(), Some("gate_session.processing"));
     let of_server = record((RailKind::PayIn, false), RailState::Processing);
     assert_eq!(of_server.session_event(), None);
+}
+
+// rule: gate.rail.states
+#[test]
+fn state_is_stored_with_exactly_its_facts() {
+    let at = after(1_000);
+    let facts = |state: &RailState| {
+        let code = state.failure_code().map(str::to_owned);
+        let reference = state.reference().map(str::to_owned);
+        (code, state.failure_reason(), reference)
+    };
+    let mut valid = 0;
+    for status in RailStatus::ALL {
+        for ended in [None, Some(at)] {
+            for code in [None, Some("account_closed")] {
+                for reason in [None, Some(FailureReason::Expired)] {
+                    for reference in [None, Some("e2e-1")] {
+                        let given = (code, reason, reference);
+                        let stored = RailState::stored(true, status, ended, given);
+                        let Some(state) = stored else { continue };
+                        valid += 1;
+                        assert_eq!((state.status(), state.ended_at()), (status, ended));
+                        let code = code.map(str::to_owned);
+                        let reference = reference.map(str::to_owned);
+                        assert_eq!(facts(&state), (code, reason, reference));
+                    }
+                }
+            }
+        }
+    }
+    // Processing, settled and failed with and without a reference or a reason, and cancelled.
+    assert_eq!(valid, 6);
+    let cancelled = RailState::stored(false, RailStatus::Cancelled, Some(at), (None, None, None));
+    assert_eq!(cancelled, None);
+}
+
+// rule: gate.payment.deadline, time.deadline-exclusive
+#[test]
+fn record_is_overdue_from_its_deadline_on() {
+    let record = record((RailKind::PayIn, true), RailState::Processing);
+    let until = record.pay_until.unwrap();
+    let before = Timestamp::from_millis(until.millis() - 1).unwrap();
+    assert!(!record.is_overdue(before));
+    assert!(record.is_overdue(until));
+    let pay_out = RailRecord {
+        pay_until: None,
+        ..record
+    };
+    assert!(!pay_out.is_overdue(until));
 }
 
 // rule: gate.quote.status, gate.embed-quote.superseded, time.deadline-exclusive

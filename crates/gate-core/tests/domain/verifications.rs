@@ -7,7 +7,7 @@ use gate_core::verification::{
     Contradiction, Need, TestVerification, Verification, VerificationId, VerificationReport,
     VerificationRule, VerificationState, VerificationStatus, needed,
 };
-use kernel::{Amount, Asset, Mode, Timestamp};
+use kernel::{Amount, Asset, Mode, Timestamp, UpstreamName};
 use proptest::prelude::*;
 
 use crate::fixtures::{after, assert_documented, noon, session_at};
@@ -18,6 +18,7 @@ fn verification(state: VerificationState) -> Verification {
     Verification {
         id: VerificationId::parse(ID).unwrap(),
         session: session_at(SessionState::Open).id,
+        verifier: Some(UpstreamName::built_in("verifier-a")),
         state,
         reference: Some("case-1".to_owned()),
         created_at: noon(),
