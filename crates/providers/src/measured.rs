@@ -260,7 +260,7 @@ mod tests {
     use partner_core::PartnerId;
 
     use super::*;
-    use crate::sandbox_rail::tests::pay_in;
+    use crate::sandbox_rail::tests::{pay_in, poll};
     use crate::sandbox_verifier::tests::{order, verifier_after};
     use crate::{NoEngine, SandboxRail};
 
@@ -316,22 +316,64 @@ mod tests {
         assert_counted_once("engine", &[("confirm", "none"), ("let_go", "none")]);
     }
 
+    // rule: rail.watch
     #[tokio::test]
     async fn every_call_of_the_rail_is_counted_by_its_response() {
         install();
         let rail = MeasuredRail::new(Arc::new(SandboxRail));
         let order = pay_in("100.00");
         assert!(rail.instructions(&order).await.is_some());
-        assert!(rail.advance(&order, 1).await.is_some());
-        assert!(rail.advance(&pay_in("100.31"), 1).await.is_some());
-        assert!(rail.cancel(&order).await.is_some());
+        for order in [&order, &pay_in("100.31")] {
+            assert_ne!(rail.advance(order, poll(1)).await, RailAnswer::Silent);
+        }
+        assert_eq!(rail.watch(&order).await, RailAnswer::Unknown);
+        let cancelled = rail.cancel(&order, GivenUp::ByCustomer).await;
+        assert_eq!(cancelled, Some(CancelReport::TooLate));
         let calls = [
             ("instructions", "instructions"),
             ("advance", "settled"),
             ("advance", "failed"),
+            ("watch", "unknown"),
             ("cancel", "not_cancellable"),
         ];
         assert_counted_once("rail", &calls);
+    }
+
+    #[tokio::test]
+    async fn each_answer_to_a_poll_has_its_word() {
+        install();
+        let failed = RailReport::Failed {
+            code: "x".to_owned(),
+            reason: None,
+        };
+        for (answer, word) in [
+            (RailAnswer::Silent, "none"),
+            (RailAnswer::Accepted, "accepted"),
+            (RailAnswer::Unknown, "unknown"),
+            (RailReport::InProgress.into(), "processing"),
+            (RailReport::Settled { reference: None }.into(), "settled"),
+            (failed.into(), "failed"),
+            (RailReport::Cancelled.into(), "cancelled"),
+            (RailReport::Returned.into(), "returned"),
+        ] {
+            // No other test of the process counts under this name.
+            let call = std::future::ready(answer.clone());
+            assert_eq!(polled("trial", call).await, answer);
+            assert_counted_once("rail", &[("trial", word)]);
+        }
+    }
+
+    // rule: rail.findings
+    #[tokio::test]
+    async fn each_finding_is_counted() {
+        install();
+        let rail = MeasuredRail::new(Arc::new(SandboxRail));
+        for finding in Finding::ALL {
+            rail.found(finding);
+            let name = finding.as_str();
+            let series = format!("penstock_rail_findings_total{{finding=\"{name}\"}} 1\n");
+            assert!(instruments::render().contains(&series), "{series}");
+        }
     }
 
     // rule: gate.verification.contradiction

@@ -125,7 +125,7 @@ fn crypto_instructions(order: &RailOrder) -> [(&'static str, String); 6] {
 /// An address of the network's form that no key is known for.
 fn sandbox_address(network: &str) -> &'static str {
     match network {
-        "tron" => "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+        "tron" => "T9yD14Nj9j7xAB4dbGeiX9h8upfCg3PBbY",
         "solana" => "1nc1nerator11111111111111111111111111111111",
         "bitcoin" => "1BitcoinEaterAddressDontSendf59kuE",
         _ => "0x000000000000000000000000000000000000dEaD",
@@ -137,6 +137,7 @@ pub(crate) mod tests {
     use gate_core::pricing::{Fees, Priced};
     use gate_core::rail::RailId;
     use gate_core::signed_quote::{QuoteTerms, Source};
+    use kernel::address::AddressForm;
     use kernel::rates::Side;
     use kernel::{Amount, Asset, Rate};
     use partner_core::PartnerId;
@@ -164,7 +165,16 @@ pub(crate) mod tests {
             priced,
         };
         let partner = PartnerId::parse("acme").unwrap();
-        RailOrder::of_redemption(partner, RailId::parse(kind, id).unwrap(), terms)
+        let id = RailId::parse(kind, id).unwrap();
+        RailOrder::of_redemption(partner, (id, None), terms)
+    }
+
+    /// A poll that may begin the payment.
+    pub(crate) fn poll(attempt: u32) -> RailPoll {
+        RailPoll {
+            attempt,
+            may_begin: true,
+        }
     }
 
     pub(crate) fn pay_in(fiat: &str) -> RailOrder {
@@ -182,32 +192,49 @@ pub(crate) mod tests {
     // rule: gate.rail.sandbox
     #[tokio::test]
     async fn fraction_of_fiat_amount_chooses_outcome() {
-        let failed = RailReport::Failed {
+        let settled = || RailReport::Settled { reference: None };
+        let failed = || RailReport::Failed {
             code: "provider_declined".to_owned(),
+            reason: None,
         };
-        for (fiat, expected) in [
-            ("100.31", &failed),
-            ("100.32", &RailReport::Cancelled),
-            ("100.00", &RailReport::Settled { reference: None }),
-            ("100.21", &RailReport::Settled { reference: None }),
-            ("31.00", &RailReport::Settled { reference: None }),
-        ] {
-            let report = SandboxRail.advance(&pay_in(fiat), 1).await;
-            assert_eq!(report.as_ref(), Some(expected), "{fiat}");
-        }
         let pay_out = |fiat| order(RailKind::PayOut, "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", fiat);
-        let report = SandboxRail.advance(&pay_out("100.32"), 1).await;
-        assert_eq!(report, Some(RailReport::Settled { reference: None }));
-        let report = SandboxRail.advance(&pay_out("100.31"), 7).await;
-        assert_eq!(report, Some(failed));
-        let report = SandboxRail.advance(&swap("100.32"), 1).await;
-        assert_eq!(report, Some(RailReport::Cancelled));
-        for (attempt, expected) in [
-            (4, RailReport::InProgress),
-            (5, RailReport::Settled { reference: None }),
+        for (order, attempt, expected) in [
+            (pay_in("100.31"), 1, failed()),
+            (pay_in("100.32"), 1, RailReport::Cancelled),
+            (pay_in("100.00"), 1, settled()),
+            (pay_in("100.21"), 1, settled()),
+            (pay_in("31.00"), 1, settled()),
+            (pay_out("100.32"), 1, settled()),
+            (pay_out("100.31"), 7, failed()),
+            (swap("100.32"), 1, RailReport::Cancelled),
+            (swap("100.33"), 4, RailReport::InProgress),
+            (swap("100.33"), 5, settled()),
         ] {
-            let report = SandboxRail.advance(&swap("100.33"), attempt).await;
-            assert_eq!(report, Some(expected));
+            let answer = SandboxRail.advance(&order, poll(attempt)).await;
+            assert_eq!(answer, RailAnswer::from(expected), "{order:?}");
+        }
+    }
+
+    // rule: gate.rail.instructions-repeat-terms
+    #[tokio::test]
+    async fn instructions_of_the_sandbox_repeat_the_terms() {
+        let sale = |network: &str| {
+            let id = "po_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
+            let mut sale = order(RailKind::PayOut, id, "100.00");
+            sale.terms.network = network.to_owned();
+            sale
+        };
+        for (order, form) in [
+            (pay_in("100.00"), None),
+            (swap("100.00"), Some(AddressForm::Bitcoin)),
+            (sale("tron"), Some(AddressForm::Tron)),
+            (sale("solana"), Some(AddressForm::Solana)),
+            (sale("bitcoin"), Some(AddressForm::Bitcoin)),
+            (sale("ethereum"), Some(AddressForm::Evm)),
+        ] {
+            let instructions = SandboxRail.instructions(&order).await.unwrap();
+            let differing = instructions.differences(&order.terms, form);
+            assert_eq!(differing, [""; 0], "{instructions:?}");
         }
     }
 

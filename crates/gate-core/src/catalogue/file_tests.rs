@@ -1,6 +1,11 @@
 //! Tests of the catalogue file: valid files and errors.
 
+use kernel::Rate;
+
 use super::*;
+use crate::catalogue::TRANSFER_WITHIN;
+use crate::pricing::{Fees, Priced};
+use crate::signed_quote::{Conversion, QuoteTerms, Source};
 
 const WHOLE: &str = r#"
 [[countries]]
@@ -342,4 +347,122 @@ fn swaps_are_listed_once_per_currency() {
         let text = WHOLE.replace("service_least = \"0.75\"", wrong);
         assert!(parse(&text).is_err(), "{wrong}");
     }
+}
+
+/// Spans that a table names, and what they are in seconds.
+const SPANS: [(&str, u64); 5] = [
+    ("1s", 1),
+    ("1000ms", 1),
+    ("90m", 5_400),
+    ("72h", 259_200),
+    ("720h", 2_592_000),
+];
+
+/// The tables that may say how long a customer can pay, with the line after each header.
+const PAID: [(&str, u32); 3] = [
+    ("payment_methods", 24),
+    ("payout_methods", 31),
+    ("swaps", 36),
+];
+
+/// How long a customer can pay by the only entry of each of these tables.
+fn pays_within(catalogue: &Catalogue) -> [Duration; 3] {
+    let chf = Asset::fiat("CHF").unwrap();
+    let method = |side| catalogue.method(side, chf, "sic").unwrap().pay_within;
+    let swaps = catalogue.swaps_in(chf).unwrap();
+    [
+        method(Side::OnRamp),
+        method(Side::OffRamp),
+        swaps.pay_within,
+    ]
+}
+
+// rule: gate.payment.deadline
+#[test]
+fn customer_can_pay_for_as_long_as_the_table_says() {
+    let defaults = [TRANSFER_WITHIN, PAY_WITHIN, PAY_WITHIN];
+    assert_eq!(defaults.map(|it| it.as_secs()), [259_200, 1_800, 1_800]);
+    assert_eq!(pays_within(&parse(WHOLE).unwrap()), defaults);
+    for (number, (table, _)) in PAID.iter().enumerate() {
+        let header = format!("[[{table}]]\n");
+        for (span, seconds) in SPANS {
+            let text = with(&header, &format!("{header}pay_within = \"{span}\"\n"));
+            let mut expected = defaults;
+            expected[number] = Duration::from_secs(seconds);
+            let catalogue = parse(&text).unwrap();
+            assert_eq!(pays_within(&catalogue), expected, "{table} {span}");
+        }
+    }
+    // Only a purchase by card is paid at once.
+    let card = with("id = \"sic\"", "id = \"card\"");
+    let payment = parse(&card).unwrap();
+    let method = payment.methods(Side::OnRamp).next().unwrap();
+    assert_eq!(method.pay_within, PAY_WITHIN);
+}
+
+// rule: gate.payment.deadline, gate.catalogue.faults
+#[test]
+fn wrong_span_of_a_payment_is_reported_with_its_line() {
+    let wrong = [
+        "\"0s\"",
+        "\"999ms\"",
+        "\"721h\"",
+        "\"3d\"",
+        "\"30\"",
+        "\"-1m\"",
+        "\"\"",
+        "30",
+        "1.5",
+    ];
+    for (table, line) in PAID {
+        let header = format!("[[{table}]]\n");
+        for written in wrong {
+            let text = with(&header, &format!("{header}pay_within = {written}\n"));
+            let faults = faults(&text);
+            let told = format!("line {line}: {table}.pay_within: expected a span from 1s to 720h");
+            assert!(
+                faults.len() == 1 && faults[0].starts_with(&told),
+                "{written}: {faults:#?}"
+            );
+        }
+    }
+}
+
+// rule: gate.payment.deadline
+#[test]
+fn deadline_of_terms_is_that_of_their_method_or_else_the_default() {
+    let catalogue = with(
+        "[[payment_methods]]\n",
+        "[[payment_methods]]\npay_within = \"2h\"\n",
+    );
+    let catalogue = parse(&catalogue).unwrap();
+    let within = |currency: &str, conversion| {
+        let fiat = |text| Amount::parse(text, Asset::fiat(currency).unwrap()).unwrap();
+        let usdc = Asset::crypto("USDC").unwrap();
+        let terms = QuoteTerms {
+            conversion,
+            network: "solana".to_owned(),
+            priced: Priced {
+                rate: Rate::parse("1").unwrap(),
+                fiat: fiat("100"),
+                crypto: Amount::parse("98", usdc).unwrap(),
+                fees: Fees::of(fiat("1"), fiat("1")).unwrap(),
+            },
+        };
+        catalogue.pay_within(&terms)
+    };
+    let purchase = |id: &str| Conversion::ramp(Side::OnRamp, id.to_owned());
+    let sale = |id: &str| Conversion::ramp(Side::OffRamp, id.to_owned());
+    let swap = Conversion::Swap(Source {
+        amount: Amount::parse("9", Asset::crypto("USDT").unwrap()).unwrap(),
+        network: "tron".to_owned(),
+    });
+    assert_eq!(within("CHF", purchase("sic")), Duration::from_secs(7_200));
+    assert_eq!(within("CHF", sale("sic")), PAY_WITHIN);
+    // The catalogue no longer has what the order was quoted by.
+    assert_eq!(within("CHF", purchase("gone")), TRANSFER_WITHIN);
+    assert_eq!(within("EUR", purchase("sic")), TRANSFER_WITHIN);
+    assert_eq!(within("CHF", purchase("card")), PAY_WITHIN);
+    assert_eq!(within("CHF", sale("gone")), PAY_WITHIN);
+    assert_eq!(within("EUR", swap), PAY_WITHIN);
 }

@@ -181,6 +181,16 @@ async fn plain_page_of_live_verification_counts_as_no_response() {
     }
 }
 
+// rule: verifier.name
+#[test]
+fn verifier_is_named_after_its_place_unless_it_has_a_name() {
+    let url = UpstreamUrl::parse("http://Verifier.Internal:8443/checks/").unwrap();
+    let verifier = HttpVerifier::new(url, None, PATIENT).unwrap();
+    assert_eq!(verifier.name().as_str(), "verifier.internal:8443/checks");
+    let name = UpstreamName::parse("checks-2").unwrap();
+    assert_eq!(verifier.named(name.clone()).name(), name);
+}
+
 #[test]
 fn three_calls_fit_into_the_timeout_of_a_start() {
     assert!(TIMEOUT * 3 < gate_core::usecases::verify_user::VERIFIER_TIMEOUT);

@@ -16,40 +16,155 @@ fn instructions(given: &Value) -> Result<InstructionsAnswer, serde_json::Error> 
 // rule: rail.http.reports
 #[test]
 fn each_report_has_its_meaning() {
-    let failed = RailReport::Failed {
+    let failed = |reason| RailReport::Failed {
         code: "account_closed".to_owned(),
+        reason,
+    };
+    let settled = |reference: Option<&str>| RailReport::Settled {
+        reference: reference.map(str::to_owned),
     };
     for (body, expected) in [
         (
             r#"{"id":"ID","status":"processing"}"#,
             RailReport::InProgress,
         ),
-        (
-            r#"{"id":"ID","status":"settled"}"#,
-            RailReport::Settled { reference: None },
-        ),
+        (r#"{"id":"ID","status":"settled"}"#, settled(None)),
         (
             r#"{"status":"settled","reference":null,"id":"ID"}"#,
-            RailReport::Settled { reference: None },
+            settled(None),
         ),
         (
-            r#"{"id":"ID","status":"settled","reference":"e2e-1","news":1}"#,
-            RailReport::Settled {
-                reference: Some("e2e-1".to_owned()),
-            },
+            r#"{"id":"ID","status":"settled","reference":"e2e-1","reason":7}"#,
+            settled(Some("e2e-1")),
         ),
         (
             r#"{"id":"ID","status":"failed","code":"account_closed"}"#,
-            failed,
+            failed(None),
+        ),
+        (
+            r#"{"id":"ID","status":"failed","code":"account_closed","reason":null}"#,
+            failed(None),
+        ),
+        (
+            r#"{"reason":"expired","status":"failed","code":"account_closed","id":"ID"}"#,
+            failed(Some(FailureReason::Expired)),
         ),
         (r#"{"id":"ID","status":"cancelled"}"#, RailReport::Cancelled),
+        (r#"{"id":"ID","status":"returned"}"#, RailReport::Returned),
     ] {
         let report: Report = read(body).unwrap();
         assert_eq!(report.id(), ID);
-        assert_eq!(RailReport::from(report), expected, "{body}");
+        let reported = Reported::from(report);
+        assert_eq!(reported.report, expected, "{body}");
+        assert_eq!(reported.receipt, None, "{body}");
     }
     let settled: Report = read(r#"{"id":"ID","status":"settled","reference":"e2e-1"}"#).unwrap();
     assert_eq!(settled.reference(), Some("e2e-1"));
+}
+
+// rule: rail.http.reports
+#[test]
+fn each_reason_of_the_core_can_be_reported() {
+    for reason in FailureReason::ALL {
+        let body = json!({ "id": ID, "status": "failed", "code": "x", "reason": reason.as_str() });
+        let report: Report = serde_json::from_value(body).unwrap();
+        let expected = RailReport::Failed {
+            code: "x".to_owned(),
+            reason: Some(reason),
+        };
+        assert_eq!(Reported::from(report).report, expected);
+    }
+}
+
+fn receipt(amount: &str) -> Receipt {
+    Receipt {
+        amount: amount.to_owned(),
+        currency: None,
+        asset: None,
+        network: None,
+        at: None,
+    }
+}
+
+/// What a report of this status says has arrived.
+fn received(status: &str, given: &Value) -> Result<Option<Receipt>, serde_json::Error> {
+    let body = json!({ "id": ID, "status": status, "code": "x", "received": given });
+    let report: Report = serde_json::from_value(body)?;
+    Ok(Reported::from(report).receipt)
+}
+
+// rule: rail.received
+#[test]
+fn every_report_may_say_what_has_arrived() {
+    let fiat = Receipt {
+        currency: Some("EUR".to_owned()),
+        ..receipt("20.00")
+    };
+    let crypto = Receipt {
+        asset: Some("USDT".to_owned()),
+        network: Some("tron".to_owned()),
+        at: Timestamp::parse("2026-05-25T12:10:00Z", Bound::Lower).ok(),
+        ..receipt("1.123456789")
+    };
+    for (given, expected) in [
+        (json!({ "amount": "20" }), Some(receipt("20"))),
+        (
+            json!({ "amount": "20.00", "currency": "EUR", "at": null, "news": 1 }),
+            Some(fiat),
+        ),
+        (
+            json!({
+                "amount": "1.123456789", "asset": "USDT", "network": "tron", "at": "2026-05-25T12:10:00Z",
+            }),
+            Some(crypto),
+        ),
+        (
+            json!({ "amount": "5", "currency": null, "asset": null, "network": null }),
+            Some(receipt("5")),
+        ),
+        // Nothing has arrived.
+        (json!({ "amount": "0", "currency": "EUR" }), None),
+        (json!({ "amount": "0.00" }), None),
+        (Value::Null, None),
+    ] {
+        for status in ["processing", "settled", "failed", "cancelled", "returned"] {
+            let found = received(status, &given).unwrap();
+            assert_eq!(found, expected, "{status} {given}");
+        }
+    }
+}
+
+// rule: rail.received, rail.http.silence
+#[test]
+fn malformed_arrival_is_refused() {
+    for given in [
+        json!("20.00"),
+        json!(20),
+        json!([]),
+        json!({}),
+        json!({ "currency": "EUR" }),
+        json!({ "amount": null }),
+        json!({ "amount": 20 }),
+        json!({ "amount": "" }),
+        json!({ "amount": "-1" }),
+        json!({ "amount": "+1" }),
+        json!({ "amount": "01" }),
+        json!({ "amount": "1." }),
+        json!({ "amount": "1e3" }),
+        json!({ "amount": "1,00" }),
+        json!({ "amount": "1 " }),
+        json!({ "amount": "1", "currency": 7 }),
+        json!({ "amount": "1", "asset": ["USDT"] }),
+        json!({ "amount": "1", "at": "yesterday" }),
+        json!({ "amount": "1", "at": 1_780_000_000 }),
+        json!({ "amount": "1", "at": "" }),
+    ] {
+        for status in ["processing", "settled", "returned"] {
+            assert!(received(status, &given).is_err(), "{status} {given}");
+        }
+    }
+    let twice = r#"{"id":"ID","status":"processing","received":{"amount":"1","amount":"2"}}"#;
+    assert!(read::<Report>(twice).is_err());
 }
 
 // rule: rail.http.silence
@@ -77,6 +192,12 @@ fn malformed_report_is_refused() {
         r#"{"id":"ID","status":"failed","code":""}"#,
         r#"{"id":"ID","status":"failed","code":"Account_Closed"}"#,
         r#"{"id":"ID","status":"failed","code":"account closed"}"#,
+        r#"{"id":"ID","status":"failed","code":"x","reason":""}"#,
+        r#"{"id":"ID","status":"failed","code":"x","reason":"Expired"}"#,
+        r#"{"id":"ID","status":"failed","code":"x","reason":"other"}"#,
+        r#"{"id":"ID","status":"failed","code":"x","reason":7}"#,
+        r#"{"id":"ID","status":"failed","code":"x","reason":{"expired":null}}"#,
+        r#"{"id":"ID","status":"failed","reason":"expired"}"#,
         r#"{"id":"ID","status":"settled"} {}"#,
         r#"{"id":"ID","status":"settled""#,
     ] {
