@@ -43,7 +43,7 @@ impl Book {
             }
             _ => match self.begun.get(id) {
                 Some(report) => (200, report.clone()),
-                None => (404, Value::Null),
+                None => (404, json!({ "id": id })),
             },
         }
     }

@@ -5,6 +5,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
+
+use gate_core::rail::{FailureReason, Finding, RailId, RailRecord, RailStatus};
 
 use crate::gate::{Gate, post, redeem};
 use crate::process::Trial;
@@ -48,10 +51,8 @@ async fn notification_of_rail_settles_payment_before_its_next_poll() {
         gate.events(&pay_in, 2).await,
         [PROCESSING, "rail.pay_in.settled"]
     );
-    let id = gate_core::rail::RailId::parse_any(&pay_in).unwrap();
-    let stored = gate.runtime.base.store.rail_get(&gate.who, id).await;
-    let stored = stored.unwrap().unwrap();
-    assert_eq!(stored.state.reference(), Some("e2e-8842"));
+    let settled = reaches(&gate, &pay_in, RailStatus::Settled, None).await;
+    assert_eq!(settled.state.reference(), Some("e2e-8842"));
     gate.end().await;
 }
 
@@ -67,6 +68,80 @@ async fn rail_for_trials_ends_payments_by_itself() {
         gate.events(&pay_in, 2).await,
         [PROCESSING, "rail.pay_in.settled"]
     );
+    gate.end().await;
+}
+
+/// The stored record when it has this status and this finding.
+async fn reaches(
+    gate: &Gate,
+    pay_in: &str,
+    status: RailStatus,
+    finding: Option<Finding>,
+) -> RailRecord {
+    let id = RailId::parse_any(pay_in).unwrap();
+    for _ in 0..3_000 {
+        let found = gate.runtime.base.store.rail_get(&gate.who, id).await;
+        let record = found.unwrap().unwrap();
+        let found = record.open_item.map(|item| item.finding);
+        if (record.state.status(), found) == (status, finding) {
+            return record;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("{pay_in} does not become {status:?} with {finding:?}");
+}
+
+// rule: rail.received, rail.findings, rail.watch
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rail_for_trials_plays_parts_late_money_and_returns() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rail = Trial::rail(SECRET, &["--hold"]);
+    let gate = start_with(folder.path(), &rail).await;
+    rail.command(&format!("gate http://{}", gate.address));
+    let [paid, _] = gate.call(redeem).await;
+    rail.says(&format!("GET /v1/payments/{paid} 200"));
+    rail.command(&format!("receive {paid} 20.00"));
+    let part = reaches(
+        &gate,
+        &paid,
+        RailStatus::Processing,
+        Some(Finding::Underpaid),
+    );
+    let received = part.await.received.unwrap().amount.to_string();
+    assert_eq!(received, "20.00");
+    rail.command(&format!("receive {paid} 100.00"));
+    reaches(&gate, &paid, RailStatus::Processing, None).await;
+    rail.command(&format!("settle {paid} e2e-1"));
+    reaches(&gate, &paid, RailStatus::Settled, None).await;
+    rail.command(&format!("return {paid}"));
+    reaches(&gate, &paid, RailStatus::Settled, Some(Finding::Returned)).await;
+    let [failed, _] = gate.call(redeem).await;
+    rail.says(&format!("GET /v1/payments/{failed} 200"));
+    rail.command(&format!("fail {failed} too_little amount_differs"));
+    let record = reaches(&gate, &failed, RailStatus::Failed, None).await;
+    let reason = record.state.failure_reason();
+    assert_eq!(reason, Some(FailureReason::AmountDiffers));
+    rail.command(&format!("late {failed}"));
+    reaches(&gate, &failed, RailStatus::Failed, Some(Finding::Late)).await;
+    gate.end().await;
+}
+
+// rule: rail.acknowledged-stays-begun, rail.http.unknown
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn payment_that_the_rail_for_trials_forgets_never_begins_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rail = Trial::rail(SECRET, &["--hold"]);
+    let gate = start_with(folder.path(), &rail).await;
+    rail.command(&format!("gate http://{}", gate.address));
+    let [pay_in, _] = gate.call(redeem).await;
+    rail.says(&format!("GET /v1/payments/{pay_in} 200"));
+    rail.command(&format!("forget {pay_in}"));
+    for _ in 0..2 {
+        rail.command(&format!("notify {pay_in}"));
+        let next = rail.says(&format!("/v1/payments/{pay_in} "));
+        assert_eq!(next, format!("test-rail: GET /v1/payments/{pay_in} 404"));
+    }
+    reaches(&gate, &pay_in, RailStatus::Processing, None).await;
     gate.end().await;
 }
 

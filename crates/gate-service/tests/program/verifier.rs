@@ -87,7 +87,7 @@ impl Verifying {
         let starting = VerifyUser {
             context: runtime.gate_context(gate_http::render_resource),
             catalogue: Arc::clone(&runtime.catalogue),
-            verifier: runtime.verifier.clone(),
+            verifiers: runtime.verifiers.clone(),
         };
         let who = who.clone();
         Self { starting, who }

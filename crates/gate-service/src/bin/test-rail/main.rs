@@ -14,12 +14,15 @@ mod payments;
 use std::io::{BufRead, stdin};
 use std::net::TcpListener;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use gate_core::rail::FailureReason;
+use kernel::Clock;
 use notifier::Notifier;
 use payments::{Ended, Payments};
+use runtime::process::SystemClock;
 
 const USAGE: &str = "\
 usage: test-rail [--listen ADDRESS] [--notify GATE_URL] [--delay-ms MILLISECONDS] [--hold]
@@ -30,7 +33,13 @@ usage: test-rail [--listen ADDRESS] [--notify GATE_URL] [--delay-ms MILLISECONDS
   --hold       payments stay processing until a command on stdin ends them
 
 PENSTOCK_RAIL_SECRET is the secret that it expects and signs with; absent: any, and no notifications.
-Commands on stdin, one per line: settle ID REFERENCE, fail ID CODE, cancel ID, notify ID, gate GATE_URL.";
+Commands on stdin, one per line:
+  settle ID REFERENCE, fail ID CODE [REASON], cancel ID   end a payment that is processing
+  receive ID AMOUNT   so much of a payment that is processing has arrived
+  return ID           the money of a settled payment comes back
+  late ID             a payment that had failed or was cancelled is settled
+  forget ID           the payment is unknown from then on
+  notify ID, gate GATE_URL";
 
 /// What the arguments say.
 struct Given {
@@ -103,8 +112,8 @@ fn read(arguments: &[String]) -> Option<Given> {
 
 impl Rail {
     fn respond(&self, request: &listener::Request) -> listener::Response {
-        let mut payments = self.payments.lock().unwrap_or_else(PoisonError::into_inner);
-        let (response, begun) = payments.respond(request);
+        let mut payments = self.payments();
+        let (response, begun) = payments.respond(request, SystemClock.now());
         // The lines of requests are in the order in which they took effect.
         println!(
             "test-rail: {} {} {}",
@@ -115,34 +124,54 @@ impl Rail {
             let rail = self.clone();
             thread::spawn(move || {
                 thread::sleep(delay);
-                rail.end(&id, end);
+                rail.change(&id, |payments| payments.end_by_itself(&id, end));
             });
         }
         response
     }
 
-    /// Ends a payment that is processing, and notifies the gate.
-    fn end(&self, id: &str, end: Ended) -> bool {
-        let mut payments = self.payments.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended = payments.end(id, end);
-        drop(payments);
-        if ended {
+    fn payments(&self) -> MutexGuard<'_, Payments> {
+        self.payments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes a payment, and notifies the gate if it has changed.
+    fn change(&self, id: &str, change: impl FnOnce(&mut Payments) -> bool) -> bool {
+        let has_changed = change(&mut self.payments());
+        if has_changed {
             self.notifier.notify(id);
         }
-        ended
+        has_changed
+    }
+
+    fn end(&self, id: &str, end: Ended) -> bool {
+        self.change(id, |payments| payments.end(id, end))
+    }
+
+    /// Does what a command says. Returns whether it was done.
+    fn follow(&self, words: &[&str]) -> bool {
+        match *words {
+            ["settle", id, reference] => self.end(id, Ended::Settled(reference.to_owned())),
+            ["fail", id, code] => self.end(id, Ended::Failed(code.to_owned(), None)),
+            ["fail", id, code, reason] => FailureReason::parse(reason)
+                .is_some_and(|reason| self.end(id, Ended::Failed(code.to_owned(), Some(reason)))),
+            ["cancel", id] => self.end(id, Ended::Cancelled),
+            ["receive", id, amount] => {
+                let now = SystemClock.now();
+                self.change(id, |payments| payments.receive(id, amount, now))
+            }
+            ["return", id] => self.change(id, |payments| payments.come_back(id)),
+            ["late", id] => self.change(id, |payments| payments.settle_late(id)),
+            ["forget", id] => self.payments().forget(id),
+            ["notify", id] => self.notifier.notify(id),
+            ["gate", url] => self.notifier.use_gate(url),
+            _ => false,
+        }
     }
 
     fn follow_commands(&self) {
         for line in stdin().lock().lines().map_while(Result::ok) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let done = match words[..] {
-                ["settle", id, reference] => self.end(id, Ended::Settled(reference.to_owned())),
-                ["fail", id, code] => self.end(id, Ended::Failed(code.to_owned())),
-                ["cancel", id] => self.end(id, Ended::Cancelled),
-                ["notify", id] => self.notifier.notify(id),
-                ["gate", url] => self.notifier.use_gate(url),
-                _ => false,
-            };
+            let done = self.follow(&words);
             println!(
                 "test-rail: {}: {line}",
                 if done { "done" } else { "refused" }

@@ -4,28 +4,83 @@
 //! |---|---|
 //! | `.31` | it fails: `provider_declined` |
 //! | `.32` | the payer cancels it; a pay-out that is not hosted settles |
-//! | `.33` | it stays processing until a command ends it |
+//! | `.33` | it stays processing until a command ends it, or the gate cancels it after its deadline |
 //! | `.34` | requests for its instructions get 503 |
 //! | else | it settles |
 
 use std::collections::BTreeMap;
 
+use gate_core::rail::FailureReason;
+use kernel::{Amount, Bound, Timestamp};
 use serde_json::{Value, json};
 
 use crate::listener::{Request, Response};
+
+/// The failure code of a payment of which a part has arrived by its deadline.
+const EXPIRED: &str = "expired";
 
 /// How a payment ended.
 #[derive(Clone)]
 pub(crate) enum Ended {
     Settled(String),
-    Failed(String),
+    Failed(String, Option<FailureReason>),
     Cancelled,
+    /// It had settled, and its money came back.
+    Returned,
 }
 
 /// A payment that has begun, or was cancelled before.
 struct Payment {
     terms: Value,
+    /// What has arrived, and when.
+    received: Option<(String, Timestamp)>,
     end: Option<Ended>,
+}
+
+impl Payment {
+    fn new(terms: &Value) -> Self {
+        Self {
+            terms: terms.clone(),
+            received: None,
+            end: None,
+        }
+    }
+
+    /// A payment of which only a part has arrived by its deadline fails, and the part is given back.
+    fn expire(&mut self, now: Timestamp) {
+        let until = self.terms["pay_until"].as_str();
+        let until = until.and_then(|text| Timestamp::parse(text, Bound::Upper).ok());
+        let is_overdue = until.is_some_and(|until| now >= until);
+        if is_overdue && self.end.is_none() && self.received.is_some() {
+            let reason = Some(FailureReason::Expired);
+            self.end = Some(Ended::Failed(EXPIRED.to_owned(), reason));
+        }
+    }
+
+    fn report(&self, id: &str) -> Value {
+        let mut report = match &self.end {
+            None => json!({ "status": "processing" }),
+            Some(Ended::Settled(reference)) => {
+                json!({ "status": "settled", "reference": reference })
+            }
+            Some(Ended::Failed(code, None)) => json!({ "status": "failed", "code": code }),
+            Some(Ended::Failed(code, Some(reason))) => {
+                json!({ "status": "failed", "code": code, "reason": reason.as_str() })
+            }
+            Some(Ended::Cancelled) => json!({ "status": "cancelled" }),
+            Some(Ended::Returned) => json!({ "status": "returned" }),
+        };
+        report["id"] = id.into();
+        if let Some((amount, at)) = &self.received {
+            let mut received = json!({ "at": at.to_string() });
+            for (name, field) in paid(&self.terms) {
+                received[*name] = self.terms[*field].clone();
+            }
+            received["amount"] = amount.as_str().into();
+            report["received"] = received;
+        }
+        report
+    }
 }
 
 /// Every payment by its id.
@@ -34,11 +89,18 @@ pub(crate) struct Payments(BTreeMap<String, Payment>);
 
 impl Payments {
     /// Responds to a request. Also returns the payment that it has begun, with the end that its amount chooses.
-    pub(crate) fn respond(&mut self, request: &Request) -> (Response, Option<(String, Ended)>) {
+    pub(crate) fn respond(
+        &mut self,
+        request: &Request,
+        now: Timestamp,
+    ) -> (Response, Option<(String, Ended)>) {
         let Some(rest) = request.path.strip_prefix("/v1/payments/") else {
             return (status(404), None);
         };
         let (id, action) = rest.split_once('/').unwrap_or((rest, ""));
+        if let Some(payment) = self.0.get_mut(id) {
+            payment.expire(now);
+        }
         match (request.method.as_str(), action) {
             ("POST", "instructions") => (instructions(id, &request.body), None),
             ("PUT", "") => self.begin(id, &request.body),
@@ -55,63 +117,101 @@ impl Payments {
             Some(_) => return (status(409), None),
             None => {}
         }
-        let payment = Payment {
-            terms: terms.clone(),
-            end: None,
-        };
-        self.0.insert(id.to_owned(), payment);
+        self.0.insert(id.to_owned(), Payment::new(terms));
         (accepted, end_of(id, terms).map(|end| (id.to_owned(), end)))
     }
 
     fn report(&self, id: &str) -> Response {
-        let Some(payment) = self.0.get(id) else {
-            return status(404);
-        };
-        ok(&match &payment.end {
-            None => json!({ "id": id, "status": "processing" }),
-            Some(Ended::Settled(reference)) => {
-                json!({ "id": id, "status": "settled", "reference": reference })
-            }
-            Some(Ended::Failed(code)) => json!({ "id": id, "status": "failed", "code": code }),
-            Some(Ended::Cancelled) => json!({ "id": id, "status": "cancelled" }),
-        })
+        match self.0.get(id) {
+            Some(payment) => ok(&payment.report(id)),
+            None => Response::json(404, &json!({ "id": id })),
+        }
     }
 
-    /// A payment that has not begun is remembered as cancelled: it must not begin later.
+    /// A payment that has not begun is remembered as cancelled: it must not begin later. One of which something has arrived can no longer
+    /// be cancelled.
     fn cancel(&mut self, id: &str, terms: &Value) -> Response {
-        let payment = self.0.entry(id.to_owned()).or_insert_with(|| Payment {
-            terms: terms.clone(),
-            end: None,
-        });
-        let end = payment.end.get_or_insert(Ended::Cancelled);
-        let word = match end {
-            Ended::Cancelled => "cancelled",
-            Ended::Settled(_) | Ended::Failed(_) => "not_cancellable",
+        let payment = self.0.entry(id.to_owned());
+        let payment = payment.or_insert_with(|| Payment::new(terms));
+        if payment.received.is_none() {
+            payment.end.get_or_insert(Ended::Cancelled);
+        }
+        let word = match payment.end {
+            Some(Ended::Cancelled) => "cancelled",
+            Some(Ended::Settled(_) | Ended::Failed(..) | Ended::Returned) | None => {
+                "not_cancellable"
+            }
         };
         ok(&json!({ "id": id, "status": word }))
     }
 
     /// Ends a payment that is processing.
     pub(crate) fn end(&mut self, id: &str, end: Ended) -> bool {
+        self.change(id, |payment| match payment.end {
+            None => Some(end),
+            Some(_) => None,
+        })
+    }
+
+    /// Ends a payment as its amount chooses, unless a part of it has arrived.
+    pub(crate) fn end_by_itself(&mut self, id: &str, end: Ended) -> bool {
+        let payment = self.0.get(id);
+        let has_part = payment.is_some_and(|payment| payment.received.is_some());
+        !has_part && self.end(id, end)
+    }
+
+    /// So much of a payment that is processing has arrived.
+    pub(crate) fn receive(&mut self, id: &str, amount: &str, now: Timestamp) -> bool {
         match self.0.get_mut(id) {
-            Some(payment) if payment.end.is_none() => {
-                payment.end = Some(end);
+            Some(payment) if payment.end.is_none() && Amount::check_grammar(amount).is_ok() => {
+                payment.received = Some((amount.to_owned(), now));
                 true
             }
             _ => false,
         }
     }
+
+    /// The money of a settled payment comes back.
+    pub(crate) fn come_back(&mut self, id: &str) -> bool {
+        self.change(id, |payment| match payment.end {
+            Some(Ended::Settled(_)) => Some(Ended::Returned),
+            Some(Ended::Failed(..) | Ended::Cancelled | Ended::Returned) | None => None,
+        })
+    }
+
+    /// A payment that had failed or was cancelled is settled after all.
+    pub(crate) fn settle_late(&mut self, id: &str) -> bool {
+        self.change(id, |payment| match payment.end {
+            Some(Ended::Failed(..) | Ended::Cancelled) => {
+                Some(Ended::Settled(format!("late-{id}")))
+            }
+            Some(Ended::Settled(_) | Ended::Returned) | None => None,
+        })
+    }
+
+    /// Loses a payment.
+    pub(crate) fn forget(&mut self, id: &str) -> bool {
+        self.0.remove(id).is_some()
+    }
+
+    /// Gives a payment its next end, if it has one.
+    fn change(&mut self, id: &str, next: impl FnOnce(&Payment) -> Option<Ended>) -> bool {
+        let Some(payment) = self.0.get_mut(id) else {
+            return false;
+        };
+        let Some(end) = next(payment) else {
+            return false;
+        };
+        payment.end = Some(end);
+        true
+    }
 }
 
-fn instructions(id: &str, terms: &Value) -> Response {
-    let text = |field: &str| terms[field].as_str().unwrap_or_default();
-    if text("fiat_amount").ends_with(".34") {
-        return status(503);
-    }
-    // What the payer sends: fiat, the sold asset, or the source of a swap.
-    let fields: &[(&str, &str)] = match text("kind") {
-        "pay_in" => &[("amount", "fiat_amount"), ("currency", "currency")],
-        "swap" => &[
+/// What the payer sends: fiat, the sold asset, or the source of a swap. The names of the contract, with the fields of the terms.
+fn paid(terms: &Value) -> &'static [(&'static str, &'static str)] {
+    match terms["kind"].as_str() {
+        Some("pay_in") => &[("amount", "fiat_amount"), ("currency", "currency")],
+        Some("swap") => &[
             ("amount", "source_amount"),
             ("asset", "source_asset"),
             ("network", "source_network"),
@@ -121,9 +221,17 @@ fn instructions(id: &str, terms: &Value) -> Response {
             ("asset", "asset"),
             ("network", "network"),
         ],
-    };
+    }
+}
+
+fn instructions(id: &str, terms: &Value) -> Response {
+    let text = |field: &str| terms[field].as_str().unwrap_or_default();
+    if text("fiat_amount").ends_with(".34") {
+        return status(503);
+    }
     let mut named = BTreeMap::from([("note", "A trial: no money moves.")]);
-    named.extend(fields.iter().map(|(name, field)| (*name, text(field))));
+    let repeated = paid(terms).iter();
+    named.extend(repeated.map(|(name, field)| (*name, text(field))));
     match named.get("network") {
         Some(network) => named.insert("address", address_on(network)),
         None => named.insert("reference", id),
@@ -134,7 +242,7 @@ fn instructions(id: &str, terms: &Value) -> Response {
 /// An address of the network's form that no key is known for.
 fn address_on(network: &str) -> &'static str {
     match network {
-        "tron" => "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+        "tron" => "T9yD14Nj9j7xAB4dbGeiX9h8upfCg3PBbY",
         "solana" => "1nc1nerator11111111111111111111111111111111",
         "bitcoin" => "1BitcoinEaterAddressDontSendf59kuE",
         _ => "0x000000000000000000000000000000000000dEaD",
@@ -147,7 +255,7 @@ fn end_of(id: &str, terms: &Value) -> Option<Ended> {
     let fraction = amount.split_once('.').map_or("", |(_, fraction)| fraction);
     let cancellable = terms["kind"] != "pay_out" || terms["payout"].is_object();
     match fraction {
-        "31" => Some(Ended::Failed("provider_declined".to_owned())),
+        "31" => Some(Ended::Failed("provider_declined".to_owned(), None)),
         "32" if cancellable => Some(Ended::Cancelled),
         "33" => None,
         _ => Some(Ended::Settled(format!("trial-{id}"))),
@@ -163,60 +271,4 @@ fn status(status: u16) -> Response {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ID: &str = "sw_test_01KSFVT4Z2V6B9C1D3F5G7H8JK";
-
-    fn terms(kind: &str, fiat: &str) -> Value {
-        let mut terms = json!({
-            "kind": kind, "currency": "EUR", "asset": "USDT", "network": "tron", "fiat_amount": fiat, "crypto_amount": "107.10",
-        });
-        if kind == "swap" {
-            terms["source_asset"] = "BTC".into();
-            terms["source_network"] = "bitcoin".into();
-            terms["source_amount"] = "0.002".into();
-        }
-        terms
-    }
-
-    fn told(terms: &Value) -> Value {
-        let said: Value = serde_json::from_str(&instructions(ID, terms).body).unwrap();
-        said["instructions"].clone()
-    }
-
-    // rule: gate.payment.swap
-    #[test]
-    fn payer_is_told_what_they_send() {
-        let note = "A trial: no money moves.";
-        let swap = json!({
-            "asset": "BTC", "network": "bitcoin", "amount": "0.002", "note": note,
-            "address": "1BitcoinEaterAddressDontSendf59kuE",
-        });
-        assert_eq!(told(&terms("swap", "100.00")), swap);
-        let sale = json!({
-            "asset": "USDT", "network": "tron", "amount": "107.10", "note": note,
-            "address": "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
-        });
-        assert_eq!(told(&terms("pay_out", "100.00")), sale);
-        let purchase =
-            json!({ "currency": "EUR", "amount": "100.00", "reference": ID, "note": note });
-        assert_eq!(told(&terms("pay_in", "100.00")), purchase);
-    }
-
-    #[test]
-    fn payer_cancels_at_amount_of_cancellation() {
-        let cancels = |terms: &Value| matches!(end_of(ID, terms), Some(Ended::Cancelled));
-        let mut hosted = terms("pay_out", "100.32");
-        hosted["payout"] = json!({ "iban": "DE89370400440532013000" });
-        for terms in [terms("swap", "100.32"), terms("pay_in", "100.32"), hosted] {
-            assert!(cancels(&terms), "{terms}");
-        }
-        for terms in [terms("pay_out", "100.32"), terms("swap", "100.00")] {
-            assert!(
-                matches!(end_of(ID, &terms), Some(Ended::Settled(_))),
-                "{terms}"
-            );
-        }
-    }
-}
+mod tests;
