@@ -1,12 +1,13 @@
 //! The gate service over a world's database.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
 use coordination::{MemoryInFlight, MemoryThrottle};
 use gate_core::access::GateAccess;
+use gate_core::ports::{Rail, Verifier};
 use gate_core::rail::RailId;
 use gate_core::token::TokenKey;
 use gate_core::usecases::bootstrap_embed::BootstrapEmbed;
@@ -22,9 +23,9 @@ use gate_core::usecases::send_test_event::SendTestEvent;
 use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
 use gate_core::usecases::wake_rail::WakeRail;
-use gate_http::{EdgeHeader, Parts, WidgetSetup};
+use gate_http::{EdgeHeader, Parts, Signer, WidgetSetup};
 use http_kit::{ServiceInfo, TrustedProxies};
-use kernel::{Clock, Entropy, Timestamp};
+use kernel::{Clock, Entropy, Timestamp, Upstreams};
 use partner_core::events::{Service, event_place};
 use partner_core::idempotency::{IdempotencyKey, Scope};
 use partner_core::key::PresentedKey;
@@ -38,7 +39,7 @@ use serde_json::{Value, json};
 
 use crate::client::{Answer, Call};
 use crate::contract::{Contract, Operation};
-use crate::gate_use_cases::GateUseCases;
+use crate::gate_use_cases::{GateUpstreams, GateUseCases};
 use crate::rail::SilencedRail;
 use crate::setup::{self, Setup};
 use crate::verifier::ScriptedVerifier;
@@ -51,7 +52,8 @@ pub struct Gate(Arc<Inner>);
 
 struct Inner {
     world: World,
-    router: Router,
+    /// Built by the first request, with the rail that [`Gate::rail`] is by then.
+    router: OnceLock<Router>,
     use_cases: GateUseCases,
     in_flight: Arc<MemoryInFlight>,
     rail: Arc<SilencedRail>,
@@ -82,6 +84,18 @@ impl Gate {
         Self::over(self.world().replica().await)
     }
 
+    /// The same database opened by a process with these rails instead of [`Gate::rail`].
+    pub async fn with_rails(&self, rails: Upstreams<dyn Rail>) -> Self {
+        let world = self.world().replica().await;
+        Self::over_with(world, |upstreams| upstreams.rails = rails)
+    }
+
+    /// The same database opened by a process with these verifiers instead of [`Gate::verifier`].
+    pub async fn with_verifiers(&self, verifiers: Upstreams<dyn Verifier>) -> Self {
+        let world = self.world().replica().await;
+        Self::over_with(world, |upstreams| upstreams.verifiers = verifiers)
+    }
+
     /// The other mode on the same database, provisioned like this one.
     pub async fn other_mode(&self) -> Self {
         let gate = Self::over(self.world().other_mode().await);
@@ -90,21 +104,21 @@ impl Gate {
     }
 
     fn over(world: World) -> Self {
+        Self::over_with(world, |_| {})
+    }
+
+    fn over_with(world: World, change: impl FnOnce(&mut GateUpstreams)) -> Self {
         let operator = world.operator();
         let in_flight = Arc::new(MemoryInFlight::new());
         let verifier = Arc::new(ScriptedVerifier::new(operator.clock.clone()));
         let rail = Arc::new(SilencedRail::default());
-        let use_cases = GateUseCases::new(
-            &world,
-            operator.store.clone(),
-            in_flight.clone(),
-            rail.clone(),
-            verifier.clone(),
-        );
-        let router = router(&world, &use_cases);
+        let mut upstreams = GateUpstreams::of_tests(&world, rail.clone(), verifier.clone());
+        change(&mut upstreams);
+        let store = operator.store.clone();
+        let use_cases = GateUseCases::new(&world, store, in_flight.clone(), upstreams);
         Self(Arc::new(Inner {
             world,
-            router,
+            router: OnceLock::new(),
             use_cases,
             in_flight,
             rail,
@@ -122,6 +136,14 @@ impl Gate {
             operator.put_gate_profile(partner, &profile).await;
         }
         operator.put_endpoint(setup::ACME, Service::Gate).await;
+    }
+
+    fn router(&self) -> Router {
+        let Inner {
+            world, use_cases, ..
+        } = &*self.0;
+        let build = || router(world, use_cases);
+        self.0.router.get_or_init(build).clone()
     }
 
     /// The gate's world.
@@ -185,7 +207,7 @@ impl Gate {
 
     /// Sends a request and checks the response against the contract.
     pub async fn send(&self, call: Call) -> Answer {
-        let answer = Answer::of(self.0.router.clone(), &call).await;
+        let answer = Answer::of(self.router(), &call).await;
         let tiers: &[&str] = match &self.world().setup().gate_limits {
             None => &[],
             // The route limit counts known keys; guessed keys count in the tiers.
@@ -204,7 +226,7 @@ impl Gate {
 
     /// Sends a browser's preflight, which is not an operation of the contract.
     pub async fn preflight(&self, call: Call) -> Answer {
-        Answer::of(self.0.router.clone(), &call).await
+        Answer::of(self.router(), &call).await
     }
 
     /// The current time of the world.
@@ -215,7 +237,7 @@ impl Gate {
 
     /// Sends a notification of the rail, which is no operation of the partners' contract.
     pub async fn notify(&self, call: Call) -> Answer {
-        Answer::of(self.0.router.clone(), &call).await
+        Answer::of(self.router(), &call).await
     }
 
     /// How often the rail was asked about one of acme's payments.
@@ -487,7 +509,7 @@ fn router(world: &World, use_cases: &GateUseCases) -> Router {
         waking: WakeRail {
             context: context.clone(),
         },
-        rail_secret: Some(Arc::new(NotificationSecret::new(setup::RAIL_SECRET.into()))),
+        signers: signers(&use_cases.cancelling.rails),
         throttle: Arc::new(MemoryThrottle::new(Arc::clone(&clock))),
         limits: setup.gate_limits.clone(),
         proxies: TrustedProxies::new(proxies.map(|net| net.parse().expect("a network"))),
@@ -495,6 +517,18 @@ fn router(world: &World, use_cases: &GateUseCases) -> Router {
         readiness: store,
     };
     gate_http::service(service).expect("a consistent contract")
+}
+
+/// The rails of a gate, each with the secret of its notifications.
+fn signers(rails: &Upstreams<dyn Rail>) -> Vec<Signer> {
+    let signer = |rail: &Option<Arc<dyn Rail>>, secret: &'static str| {
+        let rail = rail.as_ref()?.name();
+        let secret = Arc::new(NotificationSecret::new(secret.into()));
+        Some(Signer { rail, secret })
+    };
+    let present = signer(&rails.present, setup::RAIL_SECRET);
+    let former = signer(&rails.former, setup::FORMER_RAIL_SECRET);
+    present.into_iter().chain(former).collect()
 }
 
 /// The widget's origin over the same database.

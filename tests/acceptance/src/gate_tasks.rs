@@ -31,15 +31,25 @@ impl Gate {
         failed.map_or(Ok(expired), Err)
     }
 
-    /// Polls every due rail record.
+    /// Polls every due rail record of each rail.
     pub async fn settle_rails(&self) {
         let mode = self.world().setup().mode;
-        let Some(settling) = &self.use_cases().settling else {
-            return;
-        };
-        let due = settling.due(mode, &DueShare::of_each(1_000)).await;
-        for (who, id) in due.expect("the due rail records").rows {
-            settling.advance(&who, id).await.expect("an end");
+        for settling in &self.use_cases().settling {
+            let due = settling.due(mode, &DueShare::of_each(1_000)).await;
+            for (who, id) in due.expect("the due rail records").rows {
+                settling.advance(&who, id).await.expect("an end");
+            }
+        }
+    }
+
+    /// Asks each rail about its ended records that are due.
+    pub async fn watch_rails(&self) {
+        let mode = self.world().setup().mode;
+        for watching in &self.use_cases().watching {
+            let due = watching.due(mode, &DueShare::of_each(1_000)).await;
+            for (who, id) in due.expect("the due rail records").rows {
+                watching.watch(&who, id).await.expect("a report");
+            }
         }
     }
 

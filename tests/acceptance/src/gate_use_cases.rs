@@ -13,11 +13,39 @@ use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::verify_user::VerifyUser;
-use kernel::{Entropy, Mode};
+use gate_core::usecases::watch_rails::WatchRails;
+use kernel::{Entropy, Mode, Upstreams};
 use partner_core::ports::InFlight;
 use partner_core::stored_response::ResponseStore;
 
 use crate::world::World;
+
+/// The rails and the verifiers of a gate.
+pub(crate) struct GateUpstreams {
+    pub(crate) rails: Upstreams<dyn Rail>,
+    pub(crate) verifiers: Upstreams<dyn Verifier>,
+}
+
+impl GateUpstreams {
+    /// The rail and the verifier that tests script. As in the service, only mode test uses them.
+    pub(crate) fn of_tests(
+        world: &World,
+        rail: Arc<dyn Rail>,
+        verifier: Arc<dyn Verifier>,
+    ) -> Self {
+        let is_test = world.setup().mode == Mode::Test;
+        Self {
+            rails: Upstreams {
+                present: is_test.then_some(rail),
+                former: None,
+            },
+            verifiers: Upstreams {
+                present: is_test.then_some(verifier),
+                former: None,
+            },
+        }
+    }
+}
 
 /// The use cases that pay a session, and those that end it or a payment of it.
 #[derive(Clone)]
@@ -34,24 +62,24 @@ pub struct GateUseCases {
     pub cancelling: CancelPayment,
     /// Redeems quotes.
     pub redeeming: RedeemQuote,
-    /// Polls the rail; `None` in mode live.
-    pub settling: Option<AdvanceRails>,
+    /// Polls each rail.
+    pub settling: Vec<AdvanceRails>,
+    /// Asks each rail about payments that have ended.
+    pub watching: Vec<WatchRails>,
 }
 
 impl GateUseCases {
-    /// The use cases of a world's service. As in the service, only mode test uses the rail and the verifier.
+    /// The use cases of a world's service.
     pub(crate) fn new(
         world: &World,
         store: Arc<dyn GateStore>,
         in_flight: Arc<dyn InFlight>,
-        rail: Arc<dyn Rail>,
-        verifier: Arc<dyn Verifier>,
+        upstreams: GateUpstreams,
     ) -> Self {
         let (operator, _, sealer) = world.parts();
         let setup = world.setup();
         let entropy: Arc<dyn Entropy> = operator.entropy.clone();
-        let is_test = setup.mode == Mode::Test;
-        let rail = is_test.then_some(rail);
+        let GateUpstreams { rails, verifiers } = upstreams;
         let catalogue = Arc::new(Catalogue::parse(&setup.catalogue).expect("a catalogue"));
         let context = GateContext {
             store: store.clone(),
@@ -82,26 +110,37 @@ impl GateUseCases {
             },
             cancelling: CancelPayment {
                 context: context.clone(),
-                rail: rail.clone(),
+                rails: rails.clone(),
             },
             redeeming: RedeemQuote {
                 context: context.clone(),
                 idempotent: idempotent.clone(),
-                rail: rail.clone(),
+                catalogue: Arc::clone(&catalogue),
+                rails: rails.clone(),
             },
-            settling: rail.clone().map(|rail| AdvanceRails {
-                context: context.clone(),
-                rail,
-            }),
+            settling: rails
+                .iter()
+                .map(|rail| AdvanceRails {
+                    context: context.clone(),
+                    rail: Arc::clone(rail),
+                })
+                .collect(),
+            watching: rails
+                .iter()
+                .map(|rail| WatchRails {
+                    context: context.clone(),
+                    rail: Arc::clone(rail),
+                })
+                .collect(),
             paying: PaySession {
                 context: context.clone(),
                 idempotent,
                 catalogue: Arc::clone(&catalogue),
-                rail,
+                rails,
                 verifying: VerifyUser {
                     context: context.clone(),
                     catalogue,
-                    verifier: is_test.then_some(verifier),
+                    verifiers,
                 },
             },
             context,

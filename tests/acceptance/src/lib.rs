@@ -19,6 +19,7 @@ mod contract;
 mod database;
 mod engine;
 mod far_engine;
+mod far_rail;
 mod far_rates;
 mod gate;
 mod gate_tasks;
@@ -44,6 +45,7 @@ pub use contract::{Contract, Operation, documents};
 pub use database::Database;
 pub use engine::{Asked, Reply, ScriptedEngine};
 pub use far_engine::{FarEngine, FarFault};
+pub use far_rail::FarRail;
 pub use far_rates::FarRates;
 pub use gate::{Gate, GateClient, session};
 pub use gate_use_cases::GateUseCases;
@@ -54,9 +56,9 @@ pub use queues::QueueFault;
 pub use rates::ScriptedRates;
 pub use relay::Relay;
 pub use setup::{
-    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, RAIL_SECRET, RIVAL,
-    RIVAL_PUBLISHABLE, RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, gate_profile, limits,
-    profile,
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, ACME_SECRET_2, ADDRESS, FORMER_RAIL_SECRET, RAIL_SECRET,
+    RIVAL, RIVAL_PUBLISHABLE, RIVAL_SECRET, RIVAL_SHOP, SHOP, START, Setup, WIDGET, gate_profile,
+    limits, profile,
 };
 pub use test_support::test_database::StoreKind;
 pub use verifier::ScriptedVerifier;

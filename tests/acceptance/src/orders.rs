@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordination::MemoryInFlight;
-use kernel::{Clock, Entropy, StoreError, StoreResult};
+use kernel::{Clock, Entropy, StoreError, StoreResult, Upstreams};
 use parking_lot::Mutex;
 use partner_core::events::Service;
 use partner_core::ports::InFlight;
 use partner_core::usecases::deliveries::Delivered;
+use pools_core::ports::Engine;
 use pools_core::usecases::credit_account::CreditAccount;
 use pools_core::usecases::poll_trade::PollTrade;
 use pools_core::usecases::queries::PoolsQueries;
@@ -28,7 +29,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::World;
-use crate::gate_use_cases::GateUseCases;
+use crate::gate_use_cases::{GateUpstreams, GateUseCases};
 use crate::rail::SilencedRail;
 use crate::verifier::ScriptedVerifier;
 use ports::Ports;
@@ -350,6 +351,11 @@ impl Paced {
             pace: pace.clone(),
         });
         let in_flight: Arc<dyn InFlight> = in_flight.clone();
+        let engine: Arc<dyn Engine> = ports.clone();
+        let engines = Upstreams {
+            present: Some(engine),
+            former: None,
+        };
         Self {
             transacting: TransactQuote {
                 preflight: ports.clone(),
@@ -362,7 +368,7 @@ impl Paced {
             },
             polling: PollTrade::new(
                 ports.clone(),
-                ports.clone(),
+                engines,
                 sealer,
                 Arc::clone(&entropy),
                 pools_http::render_event,
@@ -388,8 +394,11 @@ impl Paced {
             &self.world,
             self.ports.clone(),
             Arc::clone(&self.in_flight),
-            Arc::new(SilencedRail::default()),
-            Arc::new(ScriptedVerifier::new(self.world.ticking())),
+            GateUpstreams::of_tests(
+                &self.world,
+                Arc::new(SilencedRail::default()),
+                Arc::new(ScriptedVerifier::new(self.world.ticking())),
+            ),
         )
     }
 

@@ -1,21 +1,27 @@
 //! The rail: the sandbox's or a replacement, which a test can make silent.
 
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CancelReport, Rail, RailOrder};
-use gate_core::rail::{Instructions, RailReport};
+use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
+use gate_core::rail::{Instructions, RailAnswer};
+use kernel::{Named, UpstreamName};
 use parking_lot::Mutex;
 use partner_core::PartnerId;
 use providers::SandboxRail;
+
+type Meanwhile = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Responds as the sandbox's rail or its replacement does, except while it is silent.
 pub struct SilencedRail {
     is_silent: AtomicBool,
     behind: Mutex<Arc<dyn Rail>>,
+    meanwhile: Mutex<Option<Meanwhile>>,
 }
 
 impl Default for SilencedRail {
@@ -23,6 +29,7 @@ impl Default for SilencedRail {
         Self {
             is_silent: AtomicBool::default(),
             behind: Mutex::new(Arc::new(SandboxRail)),
+            meanwhile: Mutex::default(),
         }
     }
 }
@@ -44,6 +51,18 @@ impl SilencedRail {
         *self.behind.lock() = rail;
     }
 
+    /// Runs an action between the next poll or request for instructions and its response.
+    pub fn meanwhile(&self, action: impl Future<Output = ()> + Send + 'static) {
+        *self.meanwhile.lock() = Some(Box::pin(action));
+    }
+
+    async fn pass(&self) {
+        let meanwhile = self.meanwhile.lock().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile.await;
+        }
+    }
+
     fn behind(&self) -> Arc<dyn Rail> {
         Arc::clone(&self.behind.lock())
     }
@@ -54,14 +73,32 @@ impl SilencedRail {
     }
 }
 
+impl Named for SilencedRail {
+    fn name(&self) -> UpstreamName {
+        self.behind().name()
+    }
+}
+
 #[async_trait]
 impl Rail for SilencedRail {
     async fn instructions(&self, order: &RailOrder) -> Option<Instructions> {
+        self.pass().await;
         self.responding()?.instructions(order).await
     }
 
-    async fn advance(&self, order: &RailOrder, attempt: u32) -> Option<RailReport> {
-        self.responding()?.advance(order, attempt).await
+    async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer {
+        self.pass().await;
+        match self.responding() {
+            Some(rail) => rail.advance(order, poll).await,
+            None => RailAnswer::Silent,
+        }
+    }
+
+    async fn watch(&self, order: &RailOrder) -> RailAnswer {
+        match self.responding() {
+            Some(rail) => rail.watch(order).await,
+            None => RailAnswer::Silent,
+        }
     }
 
     fn ask_again(&self, order: &RailOrder, attempt: u32) -> Option<Duration> {
@@ -72,7 +109,7 @@ impl Rail for SilencedRail {
         self.behind().polls_hang(partner)
     }
 
-    async fn cancel(&self, order: &RailOrder) -> Option<CancelReport> {
-        self.responding()?.cancel(order).await
+    async fn cancel(&self, order: &RailOrder, given_up: GivenUp) -> Option<CancelReport> {
+        self.responding()?.cancel(order, given_up).await
     }
 }

@@ -32,6 +32,8 @@ pub const RIVAL_SECRET: &str = "sk_test_RivalRivalRivalRivalRivalRiv0001";
 pub const RIVAL_PUBLISHABLE: &str = "pk_test_RivalRivalRivalRivalRivalRiv0002";
 /// The secret of the rail's notifications.
 pub const RAIL_SECRET: &str = "a-secret-of-the-rail";
+/// The secret of the former rail's notifications.
+pub const FORMER_RAIL_SECRET: &str = "a-secret-of-the-former-rail";
 /// Origin of acme's pages.
 pub const SHOP: &str = "https://shop.example";
 /// Origin of rival's pages.

@@ -12,7 +12,7 @@ use gate_core::object::JsonObject;
 use gate_core::ports::{VerificationOrder, VerificationStart, Verifier};
 use gate_core::verification::form::Form;
 use gate_core::verification::{Contradiction, VerificationReport};
-use kernel::Clock;
+use kernel::{Clock, Named, UpstreamName};
 use parking_lot::Mutex;
 use providers::SandboxVerifier;
 
@@ -95,6 +95,12 @@ impl ScriptedVerifier {
             meanwhile.await;
         }
         self.script.lock().reports.pop_front()
+    }
+}
+
+impl Named for ScriptedVerifier {
+    fn name(&self) -> UpstreamName {
+        self.behind().name()
     }
 }
 

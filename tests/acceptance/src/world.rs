@@ -9,13 +9,14 @@ use axum::Router;
 use coordination::{DirectoryCache, MemoryInFlight, MemoryThrottle};
 use gate_core::profile::GateProfile;
 use http_kit::{ServiceInfo, TrustedProxies};
-use kernel::{Clock, Entropy, Mode};
+use kernel::{Clock, Entropy, Mode, Upstreams};
 use parking_lot::Mutex;
 use partner_core::events::{Service, event_place};
 use partner_core::key::PresentedKey;
 use partner_core::ports::Directory;
 use partner_core::sealing::{MasterKey, Sealer};
 use partner_core::{Access, PartnerStatus};
+use pools_core::ports::Engine;
 use pools_core::profile::PoolsProfile;
 use pools_core::quote::QuoteId;
 use pools_core::usecases::create_quote::CreateQuote;
@@ -475,6 +476,11 @@ fn router(
     let clock: Arc<dyn Clock> = operator.clock.clone();
     let entropy: Arc<dyn Entropy> = operator.entropy.clone();
     let store = operator.store.clone();
+    let present: Arc<dyn Engine> = engine.clone();
+    let engines = Upstreams {
+        present: Some(present),
+        former: None,
+    };
     let parts = Parts {
         mode: setup.mode,
         directory: operator.directory.clone(),
@@ -497,7 +503,7 @@ fn router(
         },
         polling: PollTrade::new(
             store.clone(),
-            engine.clone(),
+            engines,
             Arc::clone(&operator.sealer),
             Arc::clone(&entropy),
             pools_http::render_event,

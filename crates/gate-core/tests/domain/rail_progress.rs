@@ -371,7 +371,7 @@ fn an_answer() -> impl Strategy<Value = RailAnswer> {
     ];
     let amount = prop_oneof![Just("20.00"), Just("99.99"), Just("100"), Just("120.5")];
     let arrived = prop_oneof![
-        2 => Just(None),
+        2 => Just(None::<Receipt>),
         4 => amount.prop_map(|amount| Some(receipt(amount))),
         1 => Just(Some(Receipt { currency: Some("USD".to_owned()), ..receipt("100.00") })),
     ];

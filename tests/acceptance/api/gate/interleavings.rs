@@ -219,8 +219,9 @@ impl Paying {
 
     /// A poll of the rail in a scene.
     async fn settles(self, paced: Paced, record: RailRecord) -> String {
-        let settling = paced.gate().settling.unwrap();
-        settling.advance(self.who(), record.id).await.unwrap();
+        let uses = paced.gate();
+        let advanced = uses.settling[0].advance(self.who(), record.id).await;
+        advanced.unwrap();
         "polled".to_owned()
     }
 

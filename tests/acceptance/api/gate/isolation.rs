@@ -9,12 +9,13 @@ use std::time::Duration;
 use acceptance::{ACME, Call, Gate, GateClient, RIVAL, RIVAL_SHOP, SHOP, Setup};
 use gate_core::catalogue::Catalogue;
 use gate_core::embed::SessionToken;
+use gate_core::ports::Verifier;
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
 use gate_core::usecases::verify_user::VerifyUser;
 use gate_core::verification::VerificationState;
-use kernel::Mode;
+use kernel::{Mode, Upstreams};
 use partner_core::events::Service;
 use partner_core::webhooks::delivery::DeliveryState;
 use partner_core::webhooks::schedule::Schedule;
@@ -134,10 +135,14 @@ async fn payments_of_other_partners_settle_while_one_partner_is_locked() {
 
 /// Starts the verifications of sessions that the verifier approves after some seconds.
 async fn verifying(gate: &Gate, partner: &str, sessions: &[String]) -> Vec<SessionId> {
+    let verifier: Arc<dyn Verifier> = gate.verifier().clone();
     let verifying = VerifyUser {
         context: gate.sessions().clone(),
         catalogue: Arc::new(Catalogue::built_in().unwrap()),
-        verifier: Some(gate.verifier().clone()),
+        verifiers: Upstreams {
+            present: Some(verifier),
+            former: None,
+        },
     };
     let who = gate.world().operator().tenant(partner);
     let mut started = Vec::new();

@@ -1,7 +1,7 @@
 //! Notifications of the rail: they prove where they come from, tell nothing about payments, and only make the next poll due.
 
-use acceptance::{Call, Gate, RAIL_SECRET};
-use kernel::Timestamp;
+use acceptance::{Call, FORMER_RAIL_SECRET, FarRail, Gate, RAIL_SECRET};
+use kernel::{Timestamp, Upstreams};
 use partner_core::webhooks::notification::NotificationSecret;
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -14,12 +14,17 @@ const PATH: &str = "/v1/rail_notifications";
 const SLOW: &str = "100.33";
 const MINUTE: i64 = 60_000;
 
-fn signed_at(at: Timestamp, body: &str) -> Call {
-    let secret = NotificationSecret::new(RAIL_SECRET.into());
+/// A notification that is signed with this secret.
+fn signed_with(secret: &'static str, at: Timestamp, body: &str) -> Call {
+    let secret = NotificationSecret::new(secret.into());
     let signature = secret.sign(body.as_bytes(), at);
     Call::post(PATH)
         .body(body.to_owned())
         .header("rail-signature", &signature)
+}
+
+fn signed_at(at: Timestamp, body: &str) -> Call {
+    signed_with(RAIL_SECRET, at, body)
 }
 
 pub(super) fn signed(gate: &Gate, body: &str) -> Call {
@@ -87,6 +92,74 @@ async fn flood_of_notifications_on_two_replicas_adds_one_poll() {
     gate.world().notice_all().await;
     replica.world().notice_all().await;
     replica.finish().await;
+    gate.finish().await;
+}
+
+/// A payment that is processing at the present rail, which was asked about it once; the id by which the rail knows it.
+async fn payment_at(gate: &Gate, rail: &FarRail, amount: &str) -> String {
+    let widget = Widget::of_amount(gate, amount).await;
+    let paid = widget.buy("k").await;
+    gate.settle_rails().await;
+    assert_eq!(rail.calls(), ["instructions", "begin", "report"]);
+    id(&paid).replace("pay_", "pi_")
+}
+
+// rule: rail.notifications-of-holder, rail.elsewhere
+#[tokio::test]
+async fn notification_counts_only_for_payments_of_the_rail_that_signed_it() {
+    let gate = Gate::new().await;
+    let (a, b) = (FarRail::start(), FarRail::start());
+    gate.rail().becomes(a.adapter());
+    let of_a = payment_at(&gate, &a, "100.00").await;
+    // Both rails are configured, the present one alone, or the former one alone.
+    let (present, former) = (Some(b.adapter()), Some(a.adapter()));
+    let both = gate
+        .with_rails(Upstreams {
+            present: present.clone(),
+            former: former.clone(),
+        })
+        .await;
+    let of_b = payment_at(&both, &b, "200.00").await;
+    let only_b = gate.with_rails(Upstreams {
+        present,
+        former: None,
+    });
+    let only_b = only_b.await;
+    let without = gate.with_rails(Upstreams {
+        present: None,
+        former,
+    });
+    let without = without.await;
+    for (gate, secret, payment, asked) in [
+        (&both, RAIL_SECRET, &of_a, [0, 0]),
+        (&both, FORMER_RAIL_SECRET, &of_b, [0, 0]),
+        (&only_b, RAIL_SECRET, &of_a, [0, 0]),
+        (&without, FORMER_RAIL_SECRET, &of_b, [0, 0]),
+        (&both, RAIL_SECRET, &of_b, [0, 1]),
+        (&both, FORMER_RAIL_SECRET, &of_a, [1, 0]),
+        (&only_b, RAIL_SECRET, &of_b, [0, 1]),
+        (&without, FORMER_RAIL_SECRET, &of_a, [1, 0]),
+    ] {
+        let call = signed_with(secret, gate.now(), &about(payment));
+        let notified = gate.notify(call).await;
+        assert_eq!((notified.status, notified.bytes.len()), (202, 0));
+        both.settle_rails().await;
+        let calls = [&a, &b].map(|rail| rail.calls().len());
+        assert_eq!(calls, asked, "{payment} with {secret}");
+    }
+    // The secret of a rail that is not configured signs nothing.
+    for (gate, secret) in [
+        (&only_b, FORMER_RAIL_SECRET),
+        (&without, RAIL_SECRET),
+        (&gate, FORMER_RAIL_SECRET),
+    ] {
+        let call = signed_with(secret, gate.now(), &about(&of_a));
+        gate.notify(call).await.refused(401, "unauthorized");
+    }
+    gate.world().notice_all().await;
+    for replica in [both, only_b, without] {
+        replica.close().await;
+    }
     gate.finish().await;
 }
 

@@ -1,5 +1,6 @@
 //! Polls of verifications: one poller at a time, late reports, and the end of the session.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use acceptance::Gate;
@@ -16,23 +17,37 @@ use partner_core::Tenant;
 use super::widget_payments::{Widget, kinds};
 use super::widget_verification::{rejection, start, status};
 
-fn advancing(gate: &Gate) -> AdvanceVerifications {
-    AdvanceVerifications {
+/// The poller of each verifier.
+fn advancing(gate: &Gate) -> Vec<AdvanceVerifications> {
+    let verifiers = gate.use_cases().paying.verifying.verifiers.iter();
+    let pollers = verifiers.map(|verifier| AdvanceVerifications {
         context: gate.sessions().clone(),
-        verifier: gate.verifier().clone(),
-    }
+        verifier: Arc::clone(verifier),
+    });
+    pollers.collect()
 }
 
-async fn due(gate: &Gate) -> Vec<(Tenant, SessionId)> {
+async fn due_of(advancing: &AdvanceVerifications) -> Vec<(Tenant, SessionId)> {
     let share = DueShare::of_each(9);
-    let due = advancing(gate).due(Mode::Test, &share).await;
+    let due = advancing.due(Mode::Test, &share).await;
     due.unwrap().rows
 }
 
-/// Polls every due verification, as the service's own task does.
+/// The due verifications of all verifiers.
+async fn due(gate: &Gate) -> Vec<(Tenant, SessionId)> {
+    let mut due = Vec::new();
+    for advancing in advancing(gate) {
+        due.extend(due_of(&advancing).await);
+    }
+    due
+}
+
+/// Polls every due verification of each verifier, as the service's own tasks do.
 pub(super) async fn poll(gate: &Gate) {
-    for (who, id) in due(gate).await {
-        advancing(gate).advance(&who, id).await.unwrap();
+    for advancing in advancing(gate) {
+        for (who, id) in due_of(&advancing).await {
+            advancing.advance(&who, id).await.unwrap();
+        }
     }
 }
 

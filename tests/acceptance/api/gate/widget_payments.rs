@@ -39,6 +39,14 @@ impl Widget {
         Self::open(gate, json!({ "amount": amount })).await
     }
 
+    /// The same widget at another process of the service.
+    pub(super) fn at(&self, gate: &Gate) -> Self {
+        Self {
+            gate: gate.clone(),
+            ..self.clone()
+        }
+    }
+
     pub(super) async fn send(&self, call: Call) -> Answer {
         self.gate.send(with(&self.token, call)).await
     }
@@ -66,7 +74,7 @@ impl Widget {
     }
 
     /// Buys with a new quote.
-    async fn buy(&self, key: &str) -> Value {
+    pub(super) async fn buy(&self, key: &str) -> Value {
         let quote = self.quote().await;
         self.pay(key, purchase(&quote)).await.created()
     }
@@ -150,10 +158,7 @@ async fn repeated_key_has_same_bytes_after_restart_and_after_end_of_session() {
         assert_eq!(widget.payment().await["status"], end);
         // Another process shares only the database with the first one, as a service after its restart does.
         let restarted = gate.replica().await;
-        let again = Widget {
-            gate: restarted.clone(),
-            ..widget.clone()
-        };
+        let again = widget.at(&restarted);
         let repeated = again.pay("k", purchase(&quote)).await;
         assert_eq!(whole(&repeated), whole(&first), "{end}");
         restarted.close().await;

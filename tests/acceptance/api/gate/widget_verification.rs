@@ -8,11 +8,12 @@ use acceptance::{ACME, Answer, Call, Gate, Logs};
 use gate_core::catalogue::Catalogue;
 use gate_core::embed::SessionToken;
 use gate_core::object::JsonObject;
+use gate_core::ports::Verifier;
 use gate_core::session::SessionId;
 use gate_core::usecases::verify_user::VerifyUser;
 use gate_core::verification::VerificationReport as Report;
 use gate_core::verification::form::{Form, FormField};
-use kernel::Mode;
+use kernel::{Mode, Upstreams};
 use serde_json::{Value, json};
 
 use super::widget::SESSION;
@@ -285,12 +286,15 @@ async fn pay_from(widget: &Widget, country: Option<&str>, quote: &Value) -> Answ
 
 /// Starts the session's verification in a process that has a verifier, which reports this.
 async fn start_elsewhere(gate: &Gate, widget: &Widget, report: Report) {
-    let verifier = gate.verifier().clone();
-    verifier.says([Some(report)]);
+    let verifier: Arc<dyn Verifier> = gate.verifier().clone();
+    gate.verifier().says([Some(report)]);
     let starting = VerifyUser {
         context: gate.sessions().clone(),
         catalogue: Arc::new(Catalogue::built_in().unwrap()),
-        verifier: Some(verifier),
+        verifiers: Upstreams {
+            present: Some(verifier),
+            former: None,
+        },
     };
     let who = gate.world().operator().tenant(ACME);
     let session = SessionId::parse(&widget.session).unwrap();

@@ -10,19 +10,19 @@ use gate_core::customer::{CustomerId, IdentityIndexes, SealedCustomer, Unique};
 use gate_core::due::DueShare;
 use gate_core::embed::SessionToken;
 use gate_core::ports::{
-    BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, PreviewTx,
-    PublishableKeyTx, RailTx, SessionFilter, SessionTx, SignedQuoteTx, TallyTx, TransactionFilter,
-    TransactionTx, VerificationTx,
+    BrandingTx, CustomerFilter, CustomerTx, GateReads, GateStore, GateTx, HeldBy, Notified,
+    PreviewTx, PublishableKeyTx, RailTx, SessionFilter, SessionTx, SignedQuoteTx, TallyTx,
+    TransactionFilter, TransactionTx, VerificationTx,
 };
 use gate_core::preview::{Preview, PreviewId};
 use gate_core::profile::GateProfile;
 use gate_core::quota::Tally;
-use gate_core::rail::{PollLease, RailId, RailRecord, RailStep};
+use gate_core::rail::{PollLease, RailId, RailRecord};
 use gate_core::session::{Session, SessionId, Step};
 use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction, TransactionState};
 use gate_core::verification::Verification;
-use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp};
+use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
 use partner_core::events::{DeliveryId, Service};
 use partner_core::idempotency::Scope;
@@ -126,11 +126,14 @@ reads! {
         signed_quote_get(who: &Tenant, id: SignedQuoteId) -> Option<Seen<SignedQuote>>;
         rail_get(who: &Tenant, id: RailId) -> Option<RailRecord>;
         payment_of_session(who: &Tenant, session: SessionId) -> Option<RailRecord>;
-        rails_due(mode: Mode, share: &DueShare) -> Readable<(Tenant, RailId)>;
-        rail_asleep(mode: Mode, id: RailId) -> Option<Tenant>;
+        rails_due(held: HeldBy<'_>, share: &DueShare) -> Readable<(Tenant, RailId)>;
+        rails_watched(held: HeldBy<'_>, share: &DueShare) -> Readable<(Tenant, RailId)>;
+        rail_notified(mode: Mode, id: RailId) -> Option<Notified>;
+        rails_elsewhere(mode: Mode, rails: &[UpstreamName]) -> Vec<(UpstreamName, u64)>;
         rail_oldest(mode: Mode) -> Option<Duration>;
         verification_get(who: &Tenant, session: SessionId) -> Option<Verification>;
-        verifications_due(mode: Mode, share: &DueShare) -> Readable<(Tenant, SessionId)>;
+        verifications_due(held: HeldBy<'_>, share: &DueShare) -> Readable<(Tenant, SessionId)>;
+        verifications_elsewhere(mode: Mode, verifiers: &[UpstreamName]) -> Vec<(UpstreamName, u64)>;
         customer_get(who: &Tenant, id: CustomerId) -> Option<SealedCustomer>;
         customers_page(who: &Tenant, filter: &CustomerFilter, limit: u32) -> Vec<SealedCustomer>;
     }
@@ -184,9 +187,10 @@ delegates! {
     RailTx {
         rail_insert(who: &Tenant, record: &RailRecord) -> ();
         rail_lock(who: &Tenant, id: RailId) -> Option<RailRecord>;
-        rail_ask(who: &Tenant, id: RailId, before: &PollLease, after: &PollLease) -> Cas;
+        rail_ask(who: &Tenant, before: &PollLease, after: &RailRecord) -> Cas;
         rail_wake(who: &Tenant, id: RailId, now: Timestamp) -> Cas;
-        rail_apply(who: &Tenant, id: RailId, before: &PollLease, step: &RailStep) -> Cas;
+        rail_end(who: &Tenant, before: &PollLease, after: &RailRecord) -> Cas;
+        rail_watch(who: &Tenant, before: Option<Timestamp>, after: &RailRecord) -> Cas;
     }
     CustomerTx {
         customer_taken(who: &Tenant, identity: &IdentityIndexes) -> Option<Unique>;

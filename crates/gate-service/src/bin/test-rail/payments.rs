@@ -46,7 +46,7 @@ impl Payment {
         }
     }
 
-    /// A payment of which only a part has arrived by its deadline fails, and the part is given back.
+    /// A payment of which only a part has arrived by its deadline fails, and the rail returns the part.
     fn expire(&mut self, now: Timestamp) {
         let until = self.terms["pay_until"].as_str();
         let until = until.and_then(|text| Timestamp::parse(text, Bound::Upper).ok());

@@ -143,7 +143,7 @@ fn payment_honours_its_deadline() {
     unpaid.0.get_mut(ID).unwrap().expire(after);
     assert_eq!(status_of(&unpaid), "processing");
     assert_eq!(cancel(&mut unpaid), "cancelled");
-    // A part is given back.
+    // The rail returns a part.
     let mut part = begun("swap");
     assert!(part.receive(ID, "0.001", before));
     part.0.get_mut(ID).unwrap().expire(before);
