@@ -48,7 +48,7 @@ pub struct VerifyUser {
 }
 
 /// The request to start a verification.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct StartRequest<'r> {
     /// The user's answers to the form.
     pub answers: Option<&'r JsonObject>,

@@ -124,6 +124,7 @@ impl Paying {
             payout: None,
             country: None,
             until: self.gate.now().plus(TOKEN_TTL),
+            trace_parent: None,
         };
         uses.paying
             .pay(&self.access, self.token(), key, &asked, &|record| {
@@ -168,6 +169,7 @@ impl Paying {
             kind: RailKind::PayIn,
             quote,
             session: self.session.to_string(),
+            trace_parent: None,
         };
         let key = operation_key("/v1/rails/pay_ins", &asked.session);
         let redeeming = paced.gate().redeeming;

@@ -13,7 +13,7 @@ use gate_core::ports::Verifier;
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::advance_verifications::AdvanceVerifications;
-use gate_core::usecases::verify_user::VerifyUser;
+use gate_core::usecases::verify_user::{StartRequest, VerifyUser};
 use gate_core::verification::VerificationState;
 use kernel::{Mode, Upstreams};
 use partner_core::events::Service;
@@ -149,7 +149,7 @@ async fn verifying(gate: &Gate, partner: &str, sessions: &[String]) -> Vec<Sessi
     for session in sessions {
         let session = SessionId::parse(session).unwrap();
         let token = SessionToken { session, number: 1 };
-        let starting = verifying.start(&who, token, None, None);
+        let starting = verifying.start(&who, token, StartRequest::default());
         starting.await.unwrap();
         started.push(session);
     }

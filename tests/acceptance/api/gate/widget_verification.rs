@@ -10,7 +10,7 @@ use gate_core::embed::SessionToken;
 use gate_core::object::JsonObject;
 use gate_core::ports::Verifier;
 use gate_core::session::SessionId;
-use gate_core::usecases::verify_user::VerifyUser;
+use gate_core::usecases::verify_user::{StartRequest, VerifyUser};
 use gate_core::verification::VerificationReport as Report;
 use gate_core::verification::form::{Form, FormField};
 use kernel::{Mode, Upstreams};
@@ -299,7 +299,10 @@ async fn start_elsewhere(gate: &Gate, widget: &Widget, report: Report) {
     let who = gate.world().operator().tenant(ACME);
     let session = SessionId::parse(&widget.session).unwrap();
     let token = SessionToken { session, number: 1 };
-    starting.start(&who, token, None, None).await.unwrap();
+    starting
+        .start(&who, token, StartRequest::default())
+        .await
+        .unwrap();
 }
 
 // rule: gate.verification.none, gate.verification.event-once

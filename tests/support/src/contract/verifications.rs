@@ -113,11 +113,7 @@ impl Verifications {
     }
 
     pub(crate) async fn started(&self, session: SessionId) -> VerificationStatus {
-        let asked = StartRequest {
-            answers: None,
-            country: None,
-            trace_parent: None,
-        };
+        let asked = StartRequest::default();
         let starting = self
             .verifying
             .start(self.who(), first_token(session), asked);
