@@ -6,6 +6,8 @@ mod lives;
 mod load;
 mod panics;
 mod provider;
+mod rows;
+mod upstreams;
 mod writing;
 
 use std::fmt::Write;
@@ -28,11 +30,11 @@ use crate::servers::MASTER_KEY;
 use crate::subject::Subject;
 use book::Book;
 use load::Visitor;
-use provider::Provider;
+use upstreams::{Signer, Upstreams};
 
 /// Lifetime of a session: long enough to resolve it after a crash, short enough that many expire.
 const SESSION_TTL: &str = "3s";
-/// The secret of the rail's notifications.
+/// The secret of the notifications of the sandbox's rail.
 const RAIL_SECRET: &str = "the-secret-of-the-rail";
 /// The rates of a live campaign: those of the sandbox.
 const RATES: &str = "valid_until = \"2099-01-01T00:00:00Z\"\n\
@@ -92,7 +94,7 @@ struct Shop {
     publishable: String,
     quota: Option<u64>,
     rails: bool,
-    /// Whether its payers are verified by the partner itself, as live payments require.
+    /// Whether the partner itself verifies the payers of live payments. A verifier verifies those whose amount asks for it.
     vouches: bool,
     book: Mutex<Book>,
 }
@@ -104,8 +106,8 @@ pub(crate) struct Gate {
     mode: Mode,
     shops: Vec<Shop>,
     receiver: Receiver,
-    /// Moves the money of a live campaign. The other campaigns use the sandbox's rail.
-    provider: Option<Provider>,
+    /// The providers of a live campaign. The other campaigns use the sandbox's rail and verifier.
+    upstreams: Option<Upstreams>,
     /// Whether most operations of clients are payments in widgets.
     mostly_pays: bool,
 }
@@ -143,7 +145,6 @@ impl Gate {
             ("PENSTOCK_MASTER_KEY", MASTER_KEY),
             ("PENSTOCK_WIDGET_ORIGIN", "https://pay.example"),
             ("PENSTOCK_GATE_ORIGIN", "https://gate.example"),
-            ("PENSTOCK_RAIL_SECRET", RAIL_SECRET),
             ("PENSTOCK_SESSION_TTL", SESSION_TTL),
             ("PENSTOCK_SESSION_SWEEP", "1s"),
             // A campaign's last judgement repeats the payments of its first widgets.
@@ -164,31 +165,42 @@ impl Gate {
             mode,
             shops: Vec::new(),
             receiver,
-            provider: None,
+            upstreams: None,
             mostly_pays: false,
         };
-        if mode == Mode::Live {
-            gate.go_live(seed)?;
+        match mode {
+            Mode::Test => {
+                let secret = ("PENSTOCK_RAIL_SECRET", RAIL_SECRET);
+                gate.installation = gate.installation.clone().with(&[secret]);
+            }
+            Mode::Live => gate.go_live(seed)?,
         }
         gate.provision()?;
         Ok(gate)
     }
 
-    /// Starts what mode live requires: a provider and rates.
+    /// Starts what mode live requires: providers and rates.
     fn go_live(&mut self, seed: u64) -> Result<()> {
-        let provider = Provider::start(seed);
         let rates = self.installation.folder.join("rates.toml");
         std::fs::write(&rates, RATES)?;
-        let settings = [
-            ("PENSTOCK_RAIL", provider.setting()),
-            ("PENSTOCK_RATES", format!("static:{}", rates.display())),
-        ];
-        let settings = settings
-            .each_ref()
-            .map(|(name, value)| (*name, value.as_str()));
+        let rates = format!("static:{}", rates.display());
+        let settings = [("PENSTOCK_RATES", rates.as_str())];
         self.installation = self.installation.clone().with(&settings);
-        self.provider = Some(provider);
+        let upstreams = Upstreams::start(seed);
+        upstreams.configure(&self.installation);
+        self.upstreams = Some(upstreams);
         Ok(())
+    }
+
+    /// The rails that notify the gate, the one first that holds the payment. The sandbox has one rail.
+    fn signers(&self, id: &str) -> [Signer; 2] {
+        match &self.upstreams {
+            Some(upstreams) => upstreams.signers(id),
+            None => std::array::from_fn(|_| Signer {
+                secret: RAIL_SECRET.to_owned(),
+                is_configured: true,
+            }),
+        }
     }
 
     fn provision(&mut self) -> Result<()> {
@@ -281,6 +293,21 @@ impl Subject for Gate {
         None
     }
 
+    /// Chooses the providers of the next start of a live campaign.
+    fn reconfigure(&self, chance: &mut fastrand::Rng) {
+        if let Some(upstreams) = &self.upstreams {
+            upstreams.choose(chance);
+            upstreams.configure(&self.installation);
+        }
+    }
+
+    fn restore(&self) {
+        if let Some(upstreams) = &self.upstreams {
+            upstreams.choose_both();
+            upstreams.configure(&self.installation);
+        }
+    }
+
     fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op> {
         load::rage(self, address, disconnects, seed)
     }
@@ -342,9 +369,9 @@ impl Subject for Gate {
             }
         }
         let of_widgets = PAYMENTS.map(|(kind, what)| (what, self.payments(kind)));
-        let provider = self.provider.as_ref();
-        let of_provider = provider.map(Provider::figures).into_iter().flatten();
+        let upstreams = self.upstreams.as_ref();
+        let of_upstreams = upstreams.map(Upstreams::figures).into_iter().flatten();
         let figures = figures.into_iter().chain(of_widgets);
-        figures.chain(of_provider).collect()
+        figures.chain(of_upstreams).collect()
     }
 }

@@ -124,6 +124,7 @@ pub(crate) fn up(subject: &dyn Subject, tally: &mut Tally) -> Result<Service> {
 /// Runs one round: start, resolve, compare, load, kill, verify.
 fn round(subject: &dyn Subject, seed: u64, tally: &mut Tally) -> Result<Vec<String>> {
     let mut chance = fastrand::Rng::with_seed(seed);
+    subject.reconfigure(&mut chance);
     let service = up(subject, tally)?;
     tally.resolved += subject.converge(service.address)?;
     let breaches = subject.judge(service.address, false)?;
@@ -176,6 +177,7 @@ pub(crate) fn load_until(
 
 /// Final check: resolves and ends everything, and checks that every event was accepted and no checked row changed.
 pub(crate) fn close(subject: &dyn Subject, tally: &mut Tally) -> Result<Vec<String>> {
+    subject.restore();
     let service = up(subject, tally)?;
     let breaches = reckon(subject, service.address, tally)?;
     service.kill();

@@ -207,6 +207,7 @@ fn all_end(
 ) -> Result<()> {
     for (_, point) in chosen {
         let of_point = points.next_seed(seed);
+        subject.reconfigure(&mut fastrand::Rng::with_seed(of_point));
         let ended = load_ends(subject, point, of_point, points);
         settle(subject, point, of_point, points, ended)?;
     }

@@ -59,6 +59,8 @@ pub(crate) struct Installation {
     pub(crate) served: Served,
     programs: Programs,
     settings: Vec<(String, String)>,
+    /// Settings that change between starts, shared by all clones.
+    changing: Arc<Mutex<Vec<(String, String)>>>,
 }
 
 impl Installation {
@@ -80,7 +82,20 @@ impl Installation {
             settings: given
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
+            changing: Arc::default(),
         }
+    }
+
+    /// Replaces the settings that change between starts.
+    pub(crate) fn change(&self, settings: Vec<(String, String)>) {
+        *self.changing.lock() = settings;
+    }
+
+    /// The value of a setting.
+    pub(crate) fn setting(&self, name: &str) -> Option<&str> {
+        let mut given = self.settings.iter().rev();
+        let found = given.find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     /// The same installation with more settings.
@@ -116,6 +131,7 @@ impl Installation {
         command
             .current_dir(&self.folder)
             .envs(self.settings.iter().map(|(name, value)| (name, value)))
+            .envs(self.changing.lock().iter().cloned())
             .env("FAILPOINTS", points.unwrap_or_default())
             .stdin(Stdio::null());
         if program == "penstock" {

@@ -24,6 +24,12 @@ pub(crate) trait Subject: Sync {
     /// Lets the operator do one operation.
     fn operate(&self, chance: &mut fastrand::Rng) -> Option<Op>;
 
+    /// Changes the settings of the next start, as the operator may between two starts.
+    fn reconfigure(&self, chance: &mut fastrand::Rng);
+
+    /// Restores the settings without which something that is in progress cannot end, for the next start.
+    fn restore(&self);
+
     /// Lets a number of clients close at random bytes and instants. Returns operations on shared objects, without which the history
     /// would be incomplete.
     fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op>;

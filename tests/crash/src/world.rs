@@ -248,6 +248,11 @@ impl Subject for World {
         })
     }
 
+    /// Does nothing: only the gate's campaigns change their upstreams.
+    fn reconfigure(&self, _: &mut fastrand::Rng) {}
+
+    fn restore(&self) {}
+
     /// Disconnects on quotes of its own, which no other client uses.
     fn rage(&self, address: SocketAddr, disconnects: u64, seed: u64) -> Vec<Op> {
         storm::rage(self, address, disconnects, seed);

@@ -3,6 +3,7 @@
 mod hosted;
 mod orders;
 mod people;
+mod rails;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -74,6 +75,7 @@ pub(super) fn judge(gate: &Gate, address: SocketAddr, all: bool) -> Result<Vec<S
         let name = &shop.name;
         breaches.extend(found.iter().map(|breach| format!("{name}: {breach}")));
     }
+    breaches.extend(rails::check(gate)?);
     Ok(breaches)
 }
 
@@ -393,7 +395,7 @@ pub(super) fn events(gate: &Gate, address: SocketAddr) -> Result<Vec<String>> {
         for shop in &gate.shops {
             open.extend(missing(gate, shop, address, &received)?);
         }
-        open.extend(orders::disagreements(gate));
+        open.extend(rails::check_ends(gate, address)?);
         if open.is_empty() || time::now() > end {
             return Ok(open);
         }
@@ -528,13 +530,16 @@ fn shows(session: &Session, event: &Event) -> bool {
     fields.remove("tx_refid");
     let status = fields.remove("status");
     let failure = ["failure_code", "failure_message"].map(|name| fields.remove(name).is_some());
+    let can_be_paid = fields.remove("pay_until").is_some();
     let then = match event.kind.trim_start_matches("gate_session.") {
         "created" | "processing" | "failed" | KYC_REQUIRED => "open",
         end => end,
     };
     let failed = event.kind == "gate_session.failed";
+    let begun = event.kind == "gate_session.processing";
     status.as_ref().and_then(Value::as_str) == Some(then)
         && failure == [failed; 2]
+        && can_be_paid == begun
         && data == session.terms
 }
 

@@ -1,6 +1,7 @@
 //! The load: several clients of several partners, concurrently on the same few sessions, customers, previews and quotes.
 
 mod hosted;
+mod notifications;
 mod orders;
 mod people;
 

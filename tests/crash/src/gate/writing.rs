@@ -6,7 +6,7 @@ use serde_json::json;
 use test_support::time;
 
 use super::book::Order;
-use super::{RAIL_SECRET, SHOP, Shop};
+use super::{SHOP, Shop};
 use crate::caller::{Begun, number};
 use crate::history::Kind;
 use crate::http::request;
@@ -264,21 +264,9 @@ impl Widget {
         self.call(shop, "/embed/quotes", "", &body.to_string())
     }
 
-    /// Renders a signed notification of a payment by the rail. `None` if it cannot be signed.
-    pub(super) fn notification(&self, payment: &str) -> Option<Vec<u8>> {
-        let id = payment.replacen("pay_", self.order.rail_prefix(), 1);
-        let body = json!({ "id": id }).to_string();
-        let at = time::unix();
-        let signature =
-            hmac_sha256(RAIL_SECRET.as_bytes(), format!("{at}.{body}").as_bytes()).ok()?;
-        let header = format!("Rail-Signature: t={at},v1={}\r\n", hex::encode(signature));
-        Some(request(
-            "none",
-            "POST",
-            "/rail_notifications",
-            &header,
-            &body,
-        ))
+    /// The id of a payment at its rail.
+    pub(super) fn rail_id(&self, payment: &str) -> String {
+        payment.replacen("pay_", self.order.rail_prefix(), 1)
     }
 
     /// Renders the cancellation of a payment.
@@ -288,10 +276,26 @@ impl Widget {
     }
 }
 
+/// Renders a notification of a payment, signed with the secret of a rail. `None` if it cannot be signed.
+pub(super) fn notification(secret: &str, id: &str) -> Option<Vec<u8>> {
+    let body = json!({ "id": id }).to_string();
+    let at = time::unix();
+    let signature = hmac_sha256(secret.as_bytes(), format!("{at}.{body}").as_bytes()).ok()?;
+    let header = format!("Rail-Signature: t={at},v1={}\r\n", hex::encode(signature));
+    Some(request(
+        "none",
+        "POST",
+        "/rail_notifications",
+        &header,
+        &body,
+    ))
+}
+
 /// A session with an order's terms.
 fn session_of(shop: &Shop, order: &Order) -> serde_json::Value {
+    let is_vouched_for = shop.vouches && !order.is_verified();
     json!({
-        "kyc_package": shop.vouches.then(|| json!({ "level": 2 })),
+        "kyc_package": is_vouched_for.then(|| json!({ "level": 2 })),
         "amount": order.amount,
         "currency": "EUR",
         "return_url": format!("{SHOP}/done"),

@@ -23,7 +23,7 @@ pub(super) enum Reach {
     Widget,
     /// Requests to the gate about live sessions.
     LiveGate,
-    /// Payments at the gate: through the sandbox's rail, and through the provider of a live campaign.
+    /// Payments at the gate: through the sandbox's rail, and through the providers of a live campaign.
     Rail,
     /// Requests to either service.
     Either,
@@ -104,8 +104,10 @@ const STEPS: [(Reach, &[&str]); 10] = [
             "rail_create.commit",
             "rail.ask",
             "rail_claim.commit",
-            "rail.apply",
+            "rail.end",
             "rail_apply.commit",
+            "rail.watch",
+            "rail_watch.commit",
             "payment_create.commit",
             "payment_cancel.commit",
             "session.apply",

@@ -46,15 +46,15 @@ impl Order {
     }
 
     /// An order of a widget: half of them purchases, three in ten sales, the others swaps. The session's amount is the fiat leg of a
-    /// purchase or a sale, and the value of a swap. A user whom the partner vouches for is not verified.
-    pub(crate) fn hosted(chance: &mut fastrand::Rng, vouched: bool) -> Self {
+    /// purchase or a sale, and the value of a swap. Only the providers of live sessions know the last two fractions.
+    pub(crate) fn hosted(chance: &mut fastrand::Rng, is_live: bool) -> Self {
         let (side, swaps) = match chance.u8(0..10) {
             0..=2 => (Side::Sale, false),
             3..=4 => (Side::Purchase, true),
             _ => (Side::Purchase, false),
         };
-        let all = ["00", "31", "32", "33", "33", "61", "63"];
-        let hundredths = chance.choice(all.into_iter().take(if vouched { 5 } else { 7 }));
+        let all = ["00", "31", "32", "33", "33", "61", "63", "34", "35"];
+        let hundredths = chance.choice(all.into_iter().take(if is_live { 9 } else { 7 }));
         let amount = format!("{}.{}", chance.u8(20..100), hundredths.unwrap_or("00"));
         Self {
             side,
@@ -63,12 +63,12 @@ impl Order {
         }
     }
 
-    /// Whether the sandbox verifies the user of a session with this amount.
+    /// Whether a verifier verifies the user of a session with this amount.
     pub(crate) fn is_verified(&self) -> bool {
         self.amount.ends_with(".61") || self.amount.ends_with(".63")
     }
 
-    /// Whether the sandbox keeps a payment of this amount in progress for a while.
+    /// Whether the rail keeps a payment of this amount in progress for a while.
     pub(crate) fn is_slow(&self) -> bool {
         self.amount.ends_with(".33")
     }

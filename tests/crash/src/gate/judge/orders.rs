@@ -91,11 +91,8 @@ pub(super) fn in_progress(book: &Book) -> Vec<String> {
     ids.map(|id| format!("{id} is in progress")).collect()
 }
 
-/// Compares the ends of all payments of a live campaign with the provider's ledger.
-pub(super) fn disagreements(gate: &Gate) -> Vec<String> {
-    let Some(provider) = &gate.provider else {
-        return Vec::new();
-    };
+/// Returns the payments that clients know have ended, and the ids of all payments that clients know, as rails name them.
+pub(super) fn ended(gate: &Gate) -> (BTreeMap<String, Ended>, BTreeSet<String>) {
     let (mut ended, mut ids) = (BTreeMap::new(), BTreeSet::new());
     for shop in &gate.shops {
         let book = shop.book.lock();
@@ -126,7 +123,7 @@ pub(super) fn disagreements(gate: &Gate) -> Vec<String> {
             ended.extend(record.map(|record| (paid.rail.clone(), record)));
         }
     }
-    provider.disagreements(&ended, |id| ids.contains(id))
+    (ended, ids)
 }
 
 /// Checks for one event of a redemption, and none of a quote that was not redeemed.

@@ -1,5 +1,6 @@
 //! Each check detects its breach.
 
+mod rails;
 mod widgets;
 
 use serde_json::json;

@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::Duration;
 
+use kernel::Mode;
+
 use super::Visitor;
 use crate::caller::{Begun, number};
 use crate::gate::book::{Hosted, Order};
@@ -16,7 +18,7 @@ const NOTIFICATION_PAUSE: Duration = Duration::from_millis(120);
 impl Visitor<'_, '_, '_> {
     /// Creates a session and pays it in its widget. Other clients may end the session meanwhile.
     pub(super) fn hosted(&mut self) {
-        let order = Order::hosted(self.chance, self.shop.vouches);
+        let order = Order::hosted(self.chance, self.gate.mode == Mode::Live);
         let payer = Writing::payer(self.shop, &order);
         self.write(&payer);
         let Some(session) = self.first_answer(&payer) else {
@@ -122,9 +124,12 @@ impl Visitor<'_, '_, '_> {
         let Some(payment) = self.first_answer(&paid) else {
             return;
         };
-        self.notify(widget, &payment);
+        self.notify_in_progress(widget, &payment);
         if self.chance.u8(0..100) < 60 {
             self.cancel_payment(widget, &paid.object, &payment);
+        }
+        if self.chance.bool() {
+            self.notify_late();
         }
     }
 
@@ -171,16 +176,11 @@ impl Visitor<'_, '_, '_> {
     }
 
     /// Notifies the gate of a payment, as its rail would: once, or often of a slow one, whose first poll is due by itself.
-    fn notify(&mut self, widget: &Widget, payment: &str) {
-        let Some(bytes) = widget.notification(payment) else {
-            return;
-        };
+    fn notify_in_progress(&mut self, widget: &Widget, payment: &str) {
+        let id = widget.rail_id(payment);
         let times = if widget.order.is_slow() { 3 } else { 1 };
         for _ in 0..times {
-            let notified = self.call(Kind::NotifyRail, widget, &bytes);
-            if let Some(answer) = notified.filter(|answer| answer.status != 202) {
-                self.complain(format!("a notification of {payment} received {answer:?}"));
-            }
+            self.notify(&id);
             thread::sleep(NOTIFICATION_PAUSE);
         }
     }

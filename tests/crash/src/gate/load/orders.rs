@@ -16,7 +16,8 @@ impl Visitor<'_, '_, '_> {
     /// Runs an operation on orders.
     pub(super) fn orders(&mut self) {
         match self.chance.u8(0..100) {
-            0..=29 => self.previews(),
+            0..=27 => self.previews(),
+            28..=29 => self.notify_late(),
             30..=54 => self.hosted(),
             _ => self.quotes(),
         }

@@ -113,6 +113,8 @@ fn fraction_of_amount_chooses_end_of_payment() {
         ("on_ramp", "20.00", "completed"),
         ("on_ramp", "20.31", "failed"),
         ("on_ramp", "20.32", "cancelled"),
+        ("on_ramp", "20.34", "failed"),
+        ("off_ramp", "20.35", "failed"),
         ("swap", "20.32", "cancelled"),
         ("off_ramp", "20.32", "completed"),
     ] {
@@ -165,9 +167,11 @@ fn missing_or_extra_event_of_widget_is_detected() {
         let mut data = created("gs_5").json();
         let fields = data.as_object_mut().unwrap();
         fields.remove("client_secret");
-        if kind == "gate_session.completed" {
-            fields.insert("status".to_owned(), json!("completed"));
-        }
+        match kind {
+            "gate_session.completed" => fields.insert("status".to_owned(), json!("completed")),
+            "gate_session.processing" => fields.insert("pay_until".to_owned(), json!("later")),
+            _ => None,
+        };
         fields.extend(refid.map(|refid| ("tx_refid".to_owned(), json!(refid))));
         Event {
             partner: "p".to_owned(),
@@ -222,16 +226,16 @@ fn missing_or_extra_event_of_widget_is_detected() {
 }
 
 #[test]
-fn event_of_failed_payment_has_its_code_and_its_words() {
+fn event_of_payment_has_its_deadline_or_its_code_and_its_words() {
     let (book, _) = clean();
-    let is_shown = |failure: Value| {
+    let is_shown = |kind: &str, more: Value| {
         let mut data = created("gs_5").json();
         let fields = data.as_object_mut().unwrap();
         fields.remove("client_secret");
-        fields.extend(failure.as_object().unwrap().clone());
+        fields.extend(more.as_object().unwrap().clone());
         let event = Event {
             partner: "p".to_owned(),
-            kind: "gate_session.failed".to_owned(),
+            kind: format!("gate_session.{kind}"),
             object: "gs_5".to_owned(),
             body: json!({ "data": data }).to_string().into_bytes(),
             times: 1,
@@ -240,9 +244,12 @@ fn event_of_failed_payment_has_its_code_and_its_words() {
         shows(&book.sessions["gs_5"], &event)
     };
     let code = "provider_declined";
-    assert!(is_shown(
-        json!({ "failure_code": code, "failure_message": "It was declined." })
-    ));
-    assert!(!is_shown(json!({ "failure_code": code })));
-    assert!(!is_shown(json!({})));
+    let failure = json!({ "failure_code": code, "failure_message": "It was declined." });
+    assert!(is_shown("failed", failure.clone()));
+    assert!(!is_shown("failed", json!({ "failure_code": code })));
+    assert!(!is_shown("failed", json!({})));
+    let deadline = json!({ "pay_until": "later" });
+    assert!(is_shown("processing", deadline.clone()));
+    assert!(!is_shown("processing", json!({})));
+    assert!(!is_shown("processing", failure) && !is_shown("failed", deadline));
 }
