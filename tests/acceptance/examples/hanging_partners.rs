@@ -104,7 +104,7 @@ async fn measure(hanging: usize, payments: usize) -> Result<Row> {
         orders.push((client, order));
     }
     let settling = gate.use_cases().settling.clone();
-    let settling = settling.ok_or("the gate has no rail")?;
+    let settling = settling.into_iter().next().ok_or("the gate has no rail")?;
     let stop = CancellationToken::new();
     let store = gate.world().store();
     let polling = settle_rails(settling, Mode::Test, store, stop.clone());
