@@ -30,6 +30,7 @@ pub(crate) fn with_events(contract: Contract) -> Contract {
         .collect();
     let data = [
         ("SessionEventData", SessionEventData::schema()),
+        ("EmbedPaymentReceived", ReceivedRecord::schema()),
         ("TestEventData", TestEventData::schema()),
     ];
     let schemas = data.into_iter().chain(bodies());

@@ -1,6 +1,8 @@
 //! Opens everything that a program needs. First it reads files without changing anything, then it opens the database and its key,
 //! then it starts the tasks.
 
+mod gate_tasks;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,18 +11,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use coordination::{ConfigCache, DirectoryCache, KeyUses, PartnerQueues};
 use gate_core::catalogue::Catalogue;
-use gate_core::events::RenderResource;
 use gate_core::ports::{Rail, Verifier};
 use gate_core::profile::GateProfile;
-use gate_core::rail::Finding;
 use gate_core::token::TokenKey;
-use gate_core::usecases::advance_rails::AdvanceRails;
-use gate_core::usecases::advance_verifications::AdvanceVerifications;
-use gate_core::usecases::compare_customers::CompareCustomers;
-use gate_core::usecases::context::GateContext;
-use gate_core::usecases::wake_rail::Waking;
-use gate_core::usecases::watch_rails::WatchRails;
-use instruments::{Program, upstream};
+use instruments::Program;
 use kernel::{Clock, Entropy, Mode, NoWritesReason, StoreError, StoreResult, Upstreams};
 use partner_core::events::Service;
 use partner_core::ports::{
@@ -38,17 +32,12 @@ use providers::MeasuredRates;
 use tokio_util::sync::CancellationToken;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
-use crate::background::{
-    delete_old_quotes, delete_unused_quotes, follow_rates, spawn_maintenance, sweep_idempotency,
-};
+use crate::background::{delete_old_quotes, follow_rates, spawn_maintenance, sweep_idempotency};
 use crate::catalogue;
 use crate::config::{Config, ConfigError, Database, UpstreamChoice};
-use crate::customer_forms::compare_customers;
 use crate::durability;
-use crate::elsewhere::{Kept, count_elsewhere};
 use crate::engine_check::count_returnable;
 use crate::master_key;
-use crate::polls::{settle_rails, settle_verifications, sweep_sessions, watch_rails};
 use crate::preflight::{CachedPreflight, start_quote_queues, start_transact_queues};
 use crate::process::Ports;
 use crate::shared;
@@ -470,14 +459,6 @@ impl Runtime {
         });
     }
 
-    /// Starts deleting quotes of the widget that were not redeemed when their session ended, until shutdown.
-    pub fn delete_unused_quotes(&self) {
-        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
-        self.tasks.start("unused_quotes", move |stop| {
-            delete_unused_quotes(store.clone(), store.clone(), mode, stop)
-        });
-    }
-
     /// Starts counting the settled trades of other engines that can still be returned, until shutdown.
     pub fn count_returnable_trades(&self) {
         let (store, mode) = (self.base.store.clone(), self.base.config.mode);
@@ -485,95 +466,6 @@ impl Runtime {
         let engines = (self.engines.names(), asks);
         self.tasks.start("returnable_trades", move |stop| {
             count_returnable(store.clone(), mode, engines.clone(), stop)
-        });
-    }
-
-    /// What the use cases of the gate share. `render` renders the resources of events.
-    #[must_use]
-    pub fn gate_context(&self, render: RenderResource) -> GateContext {
-        GateContext {
-            store: self.base.store.clone(),
-            sealer: Arc::clone(&self.base.sealer),
-            entropy: Arc::clone(&self.base.entropy),
-            render,
-        }
-    }
-
-    /// Starts expiring overdue gate sessions, until shutdown, unless the configuration disables it.
-    pub fn sweep_sessions(&self, context: GateContext) {
-        let (store, config) = (self.base.store.clone(), &self.base.config);
-        if let Some(every) = config.session_sweep {
-            let pace = (config.mode, every);
-            self.tasks.start("session_sweep", move |stop| {
-                sweep_sessions(context.clone(), pace, store.clone(), stop)
-            });
-        }
-    }
-
-    /// Starts asking each rail about its records, and counting those of other rails, until shutdown.
-    pub fn settle_rails(&self, context: &GateContext) {
-        upstream::rail_begin(
-            &Finding::ALL.map(Finding::as_str),
-            &Waking::ALL.map(Waking::as_str),
-        );
-        let mode = self.base.config.mode;
-        for rail in self.rails.iter() {
-            let store = self.base.store.clone();
-            let settling = AdvanceRails {
-                context: context.clone(),
-                rail: Arc::clone(rail),
-            };
-            self.tasks.start("rails", move |stop| {
-                settle_rails(settling.clone(), mode, store.clone(), stop)
-            });
-            let store = self.base.store.clone();
-            let watching = WatchRails {
-                context: context.clone(),
-                rail: Arc::clone(rail),
-            };
-            self.tasks.start("watched_rails", move |stop| {
-                watch_rails(watching.clone(), mode, store.clone(), stop)
-            });
-        }
-        let (store, names) = (self.base.store.clone(), self.rails.names());
-        self.tasks.start("rails_elsewhere", move |stop| {
-            count_elsewhere(store.clone(), mode, Kept::Rails(names.clone()), stop)
-        });
-    }
-
-    /// Starts asking each verifier about its verifications, and counting those of other verifiers, until shutdown.
-    pub fn settle_verifications(&self, context: &GateContext) {
-        let mode = self.base.config.mode;
-        for verifier in self.verifiers.iter() {
-            let store = self.base.store.clone();
-            let settling = AdvanceVerifications {
-                context: context.clone(),
-                verifier: Arc::clone(verifier),
-            };
-            self.tasks.start("verifications", move |stop| {
-                settle_verifications(settling.clone(), mode, store.clone(), stop)
-            });
-        }
-        let (store, names) = (self.base.store.clone(), self.verifiers.names());
-        self.tasks.start("verifications_elsewhere", move |stop| {
-            count_elsewhere(
-                store.clone(),
-                mode,
-                Kept::Verifications(names.clone()),
-                stop,
-            )
-        });
-    }
-
-    /// Starts filling in the forms of comparison of customers that an earlier version stored, until shutdown.
-    pub fn compare_customers(&self) {
-        let (store, mode) = (self.base.store.clone(), self.base.config.mode);
-        let comparing = CompareCustomers {
-            store: self.base.store.clone(),
-            sealer: Arc::clone(&self.base.sealer),
-        };
-        self.tasks.start("customer_forms", move |stop| {
-            compare_customers(comparing.clone(), mode, store.clone(), stop)
         });
     }
 

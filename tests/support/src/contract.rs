@@ -39,6 +39,7 @@ pub mod provisioning;
 pub mod quotes;
 pub mod races;
 pub mod rail_breaches;
+pub mod rail_upstreams;
 pub mod rails;
 pub mod references;
 pub mod refusals;

@@ -377,7 +377,7 @@ fn pays_within(catalogue: &Catalogue) -> [Duration; 3] {
     ]
 }
 
-// rule: gate.payment.deadline
+// rule: gate.payment.deadline, gate.catalogue.pay-within
 #[test]
 fn customer_can_pay_for_as_long_as_the_table_says() {
     let defaults = [TRANSFER_WITHIN, PAY_WITHIN, PAY_WITHIN];
@@ -428,7 +428,7 @@ fn wrong_span_of_a_payment_is_reported_with_its_line() {
     }
 }
 
-// rule: gate.payment.deadline
+// rule: gate.payment.deadline, gate.catalogue.pay-within
 #[test]
 fn deadline_of_terms_is_that_of_their_method_or_else_the_default() {
     let catalogue = with(

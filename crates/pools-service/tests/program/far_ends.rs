@@ -202,6 +202,39 @@ fn service_refuses_another_engine_while_the_former_has_open_trades() {
     served.end("-TERM");
 }
 
+// rule: pools.engine.former
+#[test]
+fn former_engine_is_asked_about_its_own_trades_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = file_for_acme("", None).replace("key = \"\"", "");
+    let keys = provision(folder.path(), &[], &file);
+    let (first, second) = (UpstreamServer::start(), UpstreamServer::start());
+    let (first_url, second_url) = (first.engine(), second.engine());
+    let bearer = format!("Bearer {}", keys[0]);
+    let headers = [("Authorization", bearer.as_str())];
+    let status = |served: &Served, quote: &str| poll(served, &headers, quote)["status"].clone();
+    let served = POOLS.start(folder.path(), &[("ENGINE", first_url.as_str())]);
+    let bought = quote(&served, &headers, "100.00");
+    transact(&served, &headers, &bought);
+    served.end("-TERM");
+    first.heads();
+
+    let both = [
+        ("ENGINE", second_url.as_str()),
+        ("ENGINE_FORMER", first_url.as_str()),
+    ];
+    let served = POOLS.start(folder.path(), &both);
+    eventually(|| (status(&served, &bought) == "settled").then_some(()));
+    assert_eq!(second.heads(), [""; 0]);
+    assert!(!first.heads().is_empty());
+    let newer = quote(&served, &headers, "10.00");
+    transact(&served, &headers, &newer);
+    eventually(|| (status(&served, &newer) == "settled").then_some(()));
+    assert_eq!(first.heads(), [""; 0]);
+    let (_, logged) = served.end("-TERM");
+    assert!(!logged.contains(RETURNABLE), "{logged}");
+}
+
 // rule: pools.engine.drain, pools.engine.returnable
 #[test]
 fn start_without_an_engine_warns_of_open_trades_and_of_those_that_can_still_be_returned() {

@@ -199,7 +199,7 @@ mod tests {
         faults.first().map(ConfigError::to_string)
     }
 
-    // rule: config.upstream-names, rail.name, verifier.name
+    // rule: config.upstream-names, config.former-upstreams, rail.name, verifier.name
     #[test]
     fn name_that_another_upstream_has_is_refused() {
         for (kind, derived) in [
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    // rule: config.live-secrets-differ, rail.former
+    // rule: config.live-secrets-differ, config.former-upstreams
     #[test]
     fn former_upstream_may_share_the_secret_of_its_successor_alone() {
         const SECRET: &str = "hunter2-hunter2-hunter2";

@@ -241,7 +241,7 @@ async fn part_payment_is_logged_once_with_its_amounts() {
     gate.finish().await;
 }
 
-// rule: gate.payment.events, rail.received
+// rule: gate.payment.events, rail.received, rail.failure-reason
 #[tokio::test]
 async fn failed_payment_says_why_the_rail_returns_its_money() {
     let (gate, rail) = gate_with_rail().await;

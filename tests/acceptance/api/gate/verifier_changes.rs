@@ -70,7 +70,7 @@ async fn pending_at(verifier: &FarVerifier) -> (Gate, Widget) {
     (gate, widget)
 }
 
-// rule: verifier.name, rail.elsewhere, gate.verification.none
+// rule: verifier.name, verifier.elsewhere, gate.verification.none
 #[tokio::test]
 async fn pending_verification_waits_for_its_verifier() {
     let (a, b) = (FarVerifier::start(), FarVerifier::start());
@@ -113,7 +113,7 @@ async fn pending_verification_waits_for_its_verifier() {
     gate.finish().await;
 }
 
-// rule: verifier.name, rail.former
+// rule: verifier.name, verifier.former
 #[tokio::test]
 async fn former_verifier_ends_its_verifications_and_starts_none() {
     let (a, b) = (FarVerifier::start(), FarVerifier::start());

@@ -26,7 +26,7 @@ use terms::Terms;
 pub(super) use users::User;
 use users::Users;
 use word::Answer;
-pub(super) use word::{Arrived, Word};
+pub(super) use word::Arrived;
 
 /// Percentage of responses that are lost.
 const LOST: u8 = 3;
