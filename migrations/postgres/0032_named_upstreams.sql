@@ -3,6 +3,8 @@
 ALTER TABLE rail_records ADD COLUMN rail text COLLATE "C" NOT NULL DEFAULT 'unnamed';
 ALTER TABLE verifications ADD COLUMN verifier text COLLATE "C";
 
+UPDATE verifications SET verifier = 'unnamed' WHERE status = 'pending';
+
 -- Until when the customer can pay; when the rail first answered that it knows the payment; why the rail gave the money back.
 ALTER TABLE rail_records ADD COLUMN pay_until bigint;
 ALTER TABLE rail_records ADD COLUMN acknowledged_at bigint;
@@ -10,6 +12,9 @@ ALTER TABLE rail_records ADD COLUMN failure_reason text COLLATE "C"
     CONSTRAINT rail_records_failure_reason CHECK (
         failure_reason IS NULL OR failure_code IS NOT NULL AND failure_reason IN ('amount_differs', 'expired', 'returned', 'refused')
     );
+
+-- A payment that was asked about before may have begun, so it never begins again.
+UPDATE rail_records SET acknowledged_at = created_at WHERE attempts > 0;
 
 -- What the rail says has arrived, in units of 10^-8 of what the customer pays.
 ALTER TABLE rail_records ADD COLUMN received bigint

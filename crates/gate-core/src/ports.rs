@@ -20,7 +20,7 @@ use crate::embed::SessionToken;
 use crate::preview::{Preview, PreviewId};
 use crate::profile::GateProfile;
 use crate::quota::Tally;
-use crate::rail::{PollLease, RailId, RailRecord};
+use crate::rail::{Finding, PollLease, RailId, RailRecord};
 use crate::session::{Session, SessionId, SessionStatus, Step};
 use crate::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use crate::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
@@ -125,6 +125,16 @@ pub trait GateReads: ResponseReads {
         mode: Mode,
         rails: &[UpstreamName],
     ) -> StoreResult<Vec<(UpstreamName, u64)>>;
+
+    /// The number of records of a mode that have ended and are watched at rails other than these, by rail. For metrics.
+    async fn rails_watched_elsewhere(
+        &self,
+        mode: Mode,
+        rails: &[UpstreamName],
+    ) -> StoreResult<Vec<(UpstreamName, u64)>>;
+
+    /// The number of records of a mode that an operator must look at, by finding. For metrics.
+    async fn rail_open_items(&self, mode: Mode) -> StoreResult<Vec<(Finding, u64)>>;
 
     /// The age of the oldest record of a mode that is processing, for metrics. An implementation must not scan a table.
     async fn rail_oldest(&self, mode: Mode) -> StoreResult<Option<Duration>>;

@@ -31,6 +31,7 @@ pub(crate) fn with_events(contract: Contract) -> Contract {
     let data = [
         ("SessionEventData", SessionEventData::schema()),
         ("EmbedPaymentReceived", ReceivedRecord::schema()),
+        ("FailureReason", words::FailureReason::schema()),
         ("TestEventData", TestEventData::schema()),
     ];
     let schemas = data.into_iter().chain(bodies());

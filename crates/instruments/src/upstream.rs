@@ -19,6 +19,7 @@ pub(crate) struct Metrics {
     rail_duration: Histograms<1>,
     rail_findings: Counters<1>,
     rail_notifications: Counters<1>,
+    rail_open_items: Gauges<1>,
     held_elsewhere: NamedGauges,
     verifier: Counters<2>,
     verifier_duration: Histograms<1>,
@@ -109,6 +110,11 @@ impl Metrics {
             rail_duration,
             rail_findings,
             rail_notifications,
+            rail_open_items: book.gauges(
+                "penstock_rail_open_items",
+                "Payments with an open item of the rail, by finding; `penstock verify` lists them",
+                ["finding"],
+            ),
             held_elsewhere,
             verifier,
             verifier_duration,
@@ -231,6 +237,11 @@ pub fn rail_begin(findings: &[&'static str], notifications: &[&'static str]) {
 /// Counts a payment at which the rail has other money.
 pub fn rail_found(finding: &'static str) {
     record(|metrics| metrics.upstream.rail_findings.inc([finding]));
+}
+
+/// Sets the number of payments with an open item.
+pub fn rail_open_items(finding: &'static str, items: u64) {
+    record(|metrics| metrics.upstream.rail_open_items.set([finding], items));
 }
 
 /// Counts a signed notification.

@@ -80,12 +80,12 @@ impl Amount {
         })
     }
 
-    /// Parses what an upstream says has moved, and rounds it down to the asset's digits.
+    /// Parses what an upstream says has moved, which may be zero, and rounds it down to the asset's digits.
     ///
     /// # Errors
-    /// [`AmountError`] except [`AmountError::TooPrecise`].
+    /// [`AmountError::Malformed`] or [`AmountError::OutOfRange`].
     pub fn parse_floor(text: &str, asset: Asset) -> Result<Self, AmountError> {
-        let (whole, fraction) = positive(text)?;
+        let (whole, fraction) = split(text).ok_or(AmountError::Malformed)?;
         let kept = fraction
             .get(..usize::from(asset.scale()))
             .unwrap_or(fraction);

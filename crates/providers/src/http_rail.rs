@@ -17,9 +17,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
 use gate_core::rail::{Instructions, RailAnswer, RailId};
+use gate_core::usecases::advance_rails::RAIL_TIMEOUT;
 use hyper::StatusCode;
 use kernel::{Named, UpstreamName};
 use partner_core::PartnerId;
+use tokio::time::Instant;
 
 use crate::address::{UpstreamSecret, UpstreamUrl};
 use crate::client::{Caller, HttpResponse};
@@ -151,11 +153,16 @@ impl Rail for HttpRail {
     }
 
     async fn advance(&self, order: &RailOrder, poll: RailPoll) -> RailAnswer {
+        let polled_at = Instant::now();
         if poll.attempt > 1 || !poll.may_begin {
             match self.report(order).await {
                 RailAnswer::Unknown if poll.may_begin => {}
                 answer => return answer,
             }
+        }
+        // A process that was stopped meanwhile may have lost its lease. Another one begins the payment.
+        if polled_at.elapsed() + TIMEOUT > RAIL_TIMEOUT {
+            return RailAnswer::Silent;
         }
         if self.begin(order).await.is_none() {
             return RailAnswer::Silent;

@@ -179,7 +179,9 @@ impl Config {
         if self.rail.choice == UpstreamChoice::None {
             said.push("PENSTOCK_RAIL=none: every payment in the widget is refused with 501 rails_not_available");
         }
-        if self.verifier.choice == UpstreamChoice::None && catalogue.requires_verification() {
+        // A user of an unknown country must always be verified.
+        let requires = catalogue.requires_verification() || self.edge_country_header.is_none();
+        if self.verifier.choice == UpstreamChoice::None && requires {
             said.push("PENSTOCK_VERIFIER=none: users whom the catalogue requires to be verified cannot pay in the widget");
         }
         said

@@ -45,7 +45,7 @@ impl Runtime {
             return Err(OpenError::from(engine_changed(&name, &held)));
         }
         // An engine that was configured later does not hold earlier trades.
-        if held.is_empty() {
+        if held.is_empty() && self.engines.former.is_none() {
             let claimed = store.trades_claim(config.mode, &name).await?;
             if claimed > 0 {
                 tracing::warn!(

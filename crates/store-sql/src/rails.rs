@@ -122,18 +122,16 @@ impl RailTx for StoreTx {
         before: Option<Timestamp>,
         after: &RailRecord,
     ) -> StoreResult<Cas> {
-        let item = after.open_item;
+        let said = said(after);
         let values = values![
             who.mode,
             &who.partner,
             after.id.id().in_mode(who.mode),
             before,
             after.watch_at,
-            after.acknowledged_at,
-            item.map(|item| item.finding.as_str()),
-            item.map(|item| item.at),
         ];
-        self.swap_around("rail.watch", who, &WATCH, values).await
+        let values = [values as &[_], &said].concat();
+        self.swap_around("rail.watch", who, &WATCH, &values).await
     }
 }
 
@@ -259,6 +257,41 @@ pub static ELSEWHERE: Statement = Statement::new(
     "SELECT rail AS holder, count(*) AS held FROM rail_records
      WHERE mode = $1 AND status = 'processing' AND rail NOT IN ($2, $3)
      GROUP BY rail ORDER BY rail",
+);
+
+/// The number of ended records that are watched, of each rail that is not one of these.
+pub async fn watched_elsewhere(
+    reader: &mut dyn Reader,
+    mode: Mode,
+    names: &[UpstreamName],
+) -> StoreResult<Vec<(UpstreamName, u64)>> {
+    due::elsewhere(reader, &WATCHED_ELSEWHERE, mode, names).await
+}
+
+pub static WATCHED_ELSEWHERE: Statement = Statement::new(
+    "rail_records",
+    "SELECT rail AS holder, count(*) AS held FROM rail_records
+     WHERE mode = $1 AND watch_at IS NOT NULL AND rail NOT IN ($2, $3)
+     GROUP BY rail ORDER BY rail",
+);
+
+/// The number of records that an operator must look at, by finding.
+pub async fn open_items(reader: &mut dyn Reader, mode: Mode) -> StoreResult<Vec<(Finding, u64)>> {
+    let rows = reader
+        .connection()
+        .fetch_all(&OPEN_ITEMS, values![mode])
+        .await?;
+    let count = |row: &Box<dyn Row>| {
+        let finding = row.parsed("open_item", Finding::parse)?;
+        Ok((finding, row.count("items")?))
+    };
+    rows.iter().map(count).collect()
+}
+
+pub static OPEN_ITEMS: Statement = Statement::new(
+    "rail_records",
+    "SELECT open_item, count(*) AS items FROM rail_records
+     WHERE mode = $1 AND open_item IS NOT NULL GROUP BY open_item ORDER BY open_item",
 );
 
 /// The record that a notification names.
@@ -443,7 +476,7 @@ static WAKE: Statement = Statement::new(
 
 pub static END: Statement = Statement::new(
     "rail_records",
-    "UPDATE rail_records SET status = $6, failure_code = $7, ended_at = $8, reference = $9, failure_reason = $10, watch_at = $11,
+    "UPDATE rail_records SET status = $6, failure_code = $7, ended_at = $8, reference = $9, failure_reason = $10, watch_at = coalesce(woken_at, $11),
                              acknowledged_at = $12, received = $13, received_at = $14, open_item = $15, open_item_at = $16,
                              ask_token = NULL, woken_at = NULL
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND ended_at IS NULL AND attempts = $4
@@ -452,6 +485,6 @@ pub static END: Statement = Statement::new(
 
 pub static WATCH: Statement = Statement::new(
     "rail_records",
-    "UPDATE rail_records SET watch_at = $5, acknowledged_at = $6, open_item = $7, open_item_at = $8
+    "UPDATE rail_records SET watch_at = $5, acknowledged_at = $6, received = $7, received_at = $8, open_item = $9, open_item_at = $10
      WHERE mode = $1 AND partner_id = $2 AND id = $3 AND ended_at IS NOT NULL AND watch_at IS NOT DISTINCT FROM $4",
 );

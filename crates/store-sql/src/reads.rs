@@ -17,7 +17,7 @@ pub mod names {
         SessionFilter, TransactionFilter,
     };
     pub use gate_core::quota::Tally;
-    pub use gate_core::rail::{RailId, RailRecord};
+    pub use gate_core::rail::{Finding, RailId, RailRecord};
     pub use gate_core::session::{Session, SessionId};
     pub use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
     pub use gate_core::transaction::{RefId, Transaction};
@@ -182,6 +182,18 @@ macro_rules! implement_reads {
                     rails: &[UpstreamName],
                 ) -> StoreResult<Vec<(UpstreamName, u64)>> {
                     rails::elsewhere(&mut self.reader().await?, mode, rails).await
+                }
+
+                async fn rails_watched_elsewhere(
+                    &self,
+                    mode: Mode,
+                    rails: &[UpstreamName],
+                ) -> StoreResult<Vec<(UpstreamName, u64)>> {
+                    rails::watched_elsewhere(&mut self.reader().await?, mode, rails).await
+                }
+
+                async fn rail_open_items(&self, mode: Mode) -> StoreResult<Vec<(Finding, u64)>> {
+                    rails::open_items(&mut self.reader().await?, mode).await
                 }
 
                 async fn rail_oldest(

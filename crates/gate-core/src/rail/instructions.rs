@@ -12,8 +12,8 @@ use crate::signed_quote::QuoteTerms;
 pub struct Instructions(pub BTreeMap<String, String>);
 
 impl Instructions {
-    /// The names of the instructions that differ from what the customer confirmed. `amount`, `currency`, `asset` and `network` repeat the
-    /// terms if they are present: the amount as a number, the others as texts. If the customer sends crypto, `address` has the form of
+    /// The names of the instructions that differ from what the customer confirmed. `amount`, `currency`, `asset` and `network` repeat what
+    /// the customer pays if they are present, and names of the order repeat the order: amounts as numbers, the others as texts. If the customer sends crypto, `address` has the form of
     /// the network's addresses; no form fits a network that Penstock cannot check.
     #[must_use]
     pub fn differences(&self, terms: &QuoteTerms, form: Option<AddressForm>) -> Vec<&'static str> {
@@ -26,12 +26,25 @@ impl Instructions {
         let fits_address = |text: &str| {
             paid.network.is_none() || form.is_some_and(|form| form.check(text).is_ok())
         };
-        let checks: [(&str, &dyn Fn(&str) -> bool); 5] = [
+        let priced = &terms.priced;
+        let source = terms.source();
+        let checks: [(&str, &dyn Fn(&str) -> bool); 10] = [
             ("amount", &|text| is_amount(text, paid.amount)),
             ("currency", &|text| text == terms.currency().code()),
             ("asset", &|text| text == asset.code()),
             ("network", &|text| text == network),
             ("address", &fits_address),
+            ("fiat_amount", &|text| is_amount(text, priced.fiat)),
+            ("crypto_amount", &|text| is_amount(text, priced.crypto)),
+            ("source_amount", &|text| {
+                source.is_some_and(|it| is_amount(text, it.amount))
+            }),
+            ("source_asset", &|text| {
+                source.is_some_and(|it| text == it.amount.asset().code())
+            }),
+            ("source_network", &|text| {
+                source.is_some_and(|it| text == it.network)
+            }),
         ];
         let differs = |(name, fits): &(&'static str, &dyn Fn(&str) -> bool)| {
             let text = self.0.get(*name)?;
@@ -113,6 +126,10 @@ mod tests {
             ("currency", "USD"),
             ("asset", "BTC"),
             ("network", "ethereum"),
+            ("fiat_amount", "98.5"),
+            ("crypto_amount", "100.00"),
+            ("source_amount", "99"),
+            ("source_asset", "USDC"),
         ] {
             assert_eq!(differing(&[(name, text)]), [name], "{text}");
         }

@@ -110,64 +110,98 @@ impl RailRecord {
     }
 
     fn take(&mut self, reported: &Reported, now: Timestamp) -> Result<(), Contradiction> {
+        let receipt = reported.receipt.as_ref();
+        let receipt = receipt.map(|receipt| receipt.of(&self.terms, now));
         if self.state != RailState::Processing {
-            self.note(after_end(self, &reported.report), now);
+            // Money that is not the payment's own says nothing about how much has arrived.
+            let received = receipt
+                .and_then(Result::ok)
+                .filter(|it| !it.amount.is_zero());
+            self.receive(received);
+            let finding = self.after_end(&reported.report, received);
+            self.note(finding, now);
             return Ok(());
         }
         let step = self.advance(&reported.report, now)?;
-        let received = match &reported.receipt {
-            Some(receipt) => Some(receipt.of(&self.terms, now)?),
-            None => None,
-        };
+        let received = receipt.transpose()?;
         if let Some(received) = received {
-            self.receive(received, now);
+            self.received = self.received.filter(|_| !received.amount.is_zero());
+            self.receive(Some(received).filter(|it| !it.amount.is_zero()));
+            self.note(self.difference(), now);
         }
-        let settles = matches!(reported.report, RailReport::Settled { .. });
-        if settles && received.is_some_and(|received| received.against(&self.terms).is_ne()) {
+        let differs = received.is_some_and(|received| received.against(&self.terms).is_ne());
+        if differs && matches!(reported.report, RailReport::Settled { .. }) {
             return Err(Contradiction::OtherAmount);
         }
         if let Some(RailStep(state)) = step {
             self.state = state;
-            // A rail that ends a payment has settled the whole amount, or gives back what has arrived.
-            self.open_item = None;
-            if settles && received.is_none() {
+            self.note(self.at_end(), now);
+            let is_short = self.difference() == Some(Finding::Underpaid);
+            if is_short && self.state.settled_at().is_some() {
+                // The rail says that the rest has arrived too.
                 self.received = None;
             }
         }
         Ok(())
     }
 
-    fn receive(&mut self, received: Received, now: Timestamp) {
-        let finding = match received.against(&self.terms) {
+    /// Stores what has arrived. The instant stays while the amount does.
+    fn receive(&mut self, received: Option<Received>) {
+        let is_news =
+            received.is_some_and(|it| Some(it.amount) != self.received.map(|it| it.amount));
+        if is_news {
+            self.received = received;
+        }
+    }
+
+    /// How what has arrived differs from what the customer pays.
+    fn difference(&self) -> Option<Finding> {
+        match self.received?.against(&self.terms) {
             Ordering::Less => Some(Finding::Underpaid),
             Ordering::Equal => None,
             Ordering::Greater => Some(Finding::Overpaid),
-        };
-        self.received = Some(received);
-        self.note(finding, now);
+        }
+    }
+
+    /// What an operator must look at when a payment ends. A rail that settles has the whole amount, and perhaps more. One that reports a
+    /// failure returns what has arrived. One that cancels says that nothing has arrived.
+    fn at_end(&self) -> Option<Finding> {
+        match self.state {
+            RailState::Settled { .. } => self.difference().filter(|it| *it == Finding::Overpaid),
+            RailState::Cancelled { .. } => self.received.map(|_| Finding::Late),
+            RailState::Processing | RailState::Failed { .. } => None,
+        }
+    }
+
+    /// What an operator must look at after a report about a record that has ended, and of what it says has arrived.
+    fn after_end(&self, report: &RailReport, received: Option<Received>) -> Option<Finding> {
+        use {RailReport as R, RailState as S};
+        let before = self.open_item.map(|item| item.finding);
+        let overpaid = self.difference().filter(|it| *it == Finding::Overpaid);
+        let returned = before.filter(|it| *it == Finding::Returned);
+        match (&self.state, report) {
+            (S::Failed { .. } | S::Cancelled { .. }, R::Settled { .. }) => Some(Finding::Late),
+            (S::Failed { .. } | S::Cancelled { .. }, R::InProgress) => {
+                received.map(|_| Finding::Late).or(before)
+            }
+            // A cancellation returns nothing of what the rail said has arrived.
+            (S::Failed { .. } | S::Cancelled { .. }, R::Cancelled) => self.received.and(before),
+            // The rail has returned late money.
+            (S::Failed { .. } | S::Cancelled { .. }, R::Failed { .. } | R::Returned) => None,
+            (S::Settled { .. }, R::Returned) => Some(Finding::Returned),
+            (S::Settled { .. }, R::Failed { .. } | R::Cancelled) => {
+                returned.or(Some(Finding::Retracted))
+            }
+            (S::Settled { .. }, R::Settled { .. }) => returned.or(overpaid),
+            (S::Settled { .. }, R::InProgress) => before.or(overpaid),
+            (S::Processing, _) => before,
+        }
     }
 
     /// Replaces the note of the record, which keeps its instant while the finding stays.
     fn note(&mut self, finding: Option<Finding>, now: Timestamp) {
         let before = self.open_item.filter(|item| Some(item.finding) == finding);
         self.open_item = before.or_else(|| finding.map(|finding| OpenItem { finding, at: now }));
-    }
-}
-
-/// What an operator must look at after a report about a record that has ended.
-fn after_end(record: &RailRecord, report: &RailReport) -> Option<Finding> {
-    use {RailReport as R, RailState as S};
-    let before = record.open_item.map(|item| item.finding);
-    match (&record.state, report) {
-        (S::Failed { .. } | S::Cancelled { .. }, R::Settled { .. }) => Some(Finding::Late),
-        // The rail has given late money back.
-        (S::Failed { .. } | S::Cancelled { .. }, R::Failed { .. } | R::Cancelled | R::Returned) => {
-            None
-        }
-        (S::Settled { .. }, R::Returned) => Some(Finding::Returned),
-        (S::Settled { .. }, R::Failed { .. } | R::Cancelled) => Some(Finding::Retracted),
-        (S::Settled { .. }, R::Settled { .. }) => before.filter(|it| *it == Finding::Returned),
-        (S::Processing, _) | (_, R::InProgress) => before,
     }
 }
 

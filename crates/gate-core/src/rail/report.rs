@@ -50,7 +50,7 @@ pub(super) const RETURNED: &str = "returned";
 /// What a rail says has arrived of a payment, in its own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
-    /// A positive decimal.
+    /// A decimal, which may be zero.
     pub amount: String,
     /// The currency of fiat.
     pub currency: Option<String>,

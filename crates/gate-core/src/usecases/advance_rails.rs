@@ -129,12 +129,7 @@ impl AdvanceRails {
             return Ok(());
         };
         if record.asking != claimed.asking {
-            // The payment was cancelled during the poll. What the rail reports about it now is a report after the end.
-            if record.state != RailState::Processing {
-                drop(tx);
-                return note(&self.context, self.rail.as_ref(), who, &record, answer).await;
-            }
-            return Ok(());
+            return self.apply_late(tx, who, &record, answer, now).await;
         }
         let progress = record.progress(answer, now);
         if progress.record.state == RailState::Processing {
@@ -147,9 +142,9 @@ impl AdvanceRails {
                 ..progress.record.clone()
             };
             tx.rail_ask(who, &record.asking, &rested).await?.won()?;
-            tx.commit().await?;
+            // Announced before the commit, so that no finding is stored without a word about it.
             announce(self.rail.as_ref(), &progress);
-            return Ok(());
+            return Ok(tx.commit().await?);
         }
         let ending = Ending {
             session,
@@ -158,9 +153,36 @@ impl AdvanceRails {
             now,
         };
         let ended = end_record(&self.context, tx.as_mut(), who, ending).await?;
-        tx.commit().await?;
         announce(self.rail.as_ref(), &progress);
+        tx.commit().await?;
         ended.log_if_late(who);
+        Ok(())
+    }
+
+    /// Applies what is left of an answer whose lease has ended meanwhile: another poller has the record, or it was cancelled.
+    async fn apply_late(
+        &self,
+        mut tx: Box<dyn GateTx>,
+        who: &Tenant,
+        record: &RailRecord,
+        answer: &RailAnswer,
+        now: Timestamp,
+    ) -> Result<(), GateError> {
+        if record.state != RailState::Processing {
+            drop(tx);
+            // What the rail reports about the payment now is a report after the end.
+            return note(&self.context, self.rail.as_ref(), who, record, answer).await;
+        }
+        let knows = matches!(answer, RailAnswer::Accepted | RailAnswer::Reported(_));
+        if knows && record.acknowledged_at.is_none() {
+            let acknowledged = RailRecord {
+                acknowledged_at: Some(now),
+                ..record.clone()
+            };
+            let asking = tx.rail_ask(who, &record.asking, &acknowledged);
+            asking.await?.won()?;
+            tx.commit().await?;
+        }
         Ok(())
     }
 }

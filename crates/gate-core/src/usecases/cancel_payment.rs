@@ -6,6 +6,7 @@ use partner_core::races::retry_lost_races;
 
 use super::advance_rails::{Ending, announce, end_record, order_of};
 use super::context::GateContext;
+use super::watch_rails::note;
 use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::ports::{CancelReport, GivenUp, Rail};
@@ -70,7 +71,10 @@ impl CancelPayment {
         let order = order_of(&self.context, who, &record)?;
         match rail.cancel(&order, GivenUp::ByCustomer).await {
             None => Err(CancelError::RailSilent),
-            Some(CancelReport::TooLate) => Err(CancelError::TooLate),
+            Some(CancelReport::TooLate) => {
+                retry_lost_races(|| self.acknowledge(who, &record)).await?;
+                Err(CancelError::TooLate)
+            }
             Some(CancelReport::Cancelled) => {
                 retry_lost_races(|| self.end(rail, who, &record)).await?
             }
@@ -94,6 +98,28 @@ impl CancelPayment {
         Ok(None)
     }
 
+    /// Remembers that the rail knows the payment, so that it never begins again.
+    async fn acknowledge(&self, who: &Tenant, seen: &RailRecord) -> Result<(), GateError> {
+        if seen.acknowledged_at.is_some() {
+            return Ok(());
+        }
+        let mut tx = self.context.store.gate_begin("payment_cancel").await?;
+        let found = tx.rail_lock(who, seen.id).await?;
+        let now = tx.now().await?;
+        let is_open =
+            |it: &RailRecord| it.state == RailState::Processing && it.acknowledged_at.is_none();
+        let Some(record) = found.filter(is_open) else {
+            return Ok(());
+        };
+        let before = record.asking;
+        let acknowledged = RailRecord {
+            acknowledged_at: Some(now),
+            ..record
+        };
+        tx.rail_ask(who, &before, &acknowledged).await?.won()?;
+        Ok(tx.commit().await?)
+    }
+
     /// Ends the record as cancelled. A report that was applied meanwhile stands.
     async fn end(
         &self,
@@ -111,15 +137,13 @@ impl CancelPayment {
         if let RailState::Cancelled { .. } = record.state {
             return Ok(Ok(record));
         }
-        let progress = record.progress(&RailReport::Cancelled.into(), now);
+        let answer = RailReport::Cancelled.into();
         if record.state != RailState::Processing {
-            tracing::error!(
-                session.id = %record.session,
-                rail.id = %record.id,
-                "The rail cancelled a payment that it had reported as over; settle it with the rail"
-            );
+            drop(tx);
+            note(&self.context, rail, who, &record, &answer).await?;
             return Ok(Err(CancelError::TooLate));
         }
+        let progress = record.progress(&answer, now);
         let ending = Ending {
             session,
             before: record.asking,
@@ -127,8 +151,8 @@ impl CancelPayment {
             now,
         };
         let ended = end_record(&self.context, tx.as_mut(), who, ending).await?;
-        tx.commit().await?;
         announce(rail, &progress);
+        tx.commit().await?;
         Ok(Ok(ended.record))
     }
 }

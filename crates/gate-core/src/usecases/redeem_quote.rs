@@ -108,7 +108,7 @@ impl Redemption {
 
 /// The rail's response, obtained before the transaction.
 enum Prepared {
-    /// The quote appeared closed, so the rail was not asked.
+    /// The quote appeared closed, or the user not approved, so the rail was not asked.
     NotAsked,
     /// No rail is configured.
     NoRail,
@@ -147,16 +147,21 @@ impl RedeemQuote {
         self.idempotent.run(Some(request), prepare, render).await
     }
 
-    /// Asks the rail for the instructions of the payer. A quote that appears closed is skipped, because it cannot be
-    /// redeemed.
+    /// Asks the rail for the instructions of the payer. A quote that appears closed is skipped, because it cannot be redeemed, and so is a
+    /// session whose user is not approved.
     async fn prepare(&self, who: &Tenant, asked: &Redemption) -> Result<Prepared, GateError> {
         let Some(rail) = self.rails.present.as_deref() else {
             return Ok(Prepared::NoRail);
         };
-        let (_, Some(quote)) = asked.named(who) else {
+        let (Some(session), Some(quote)) = asked.named(who) else {
             return Ok(Prepared::NotAsked);
         };
-        let seen = self.context.store.signed_quote_get(who, quote).await?;
+        let store = &self.context.store;
+        let found = store.session_get(who, session).await?;
+        if !found.is_some_and(|found| user_is_approved(&found.value, who.mode)) {
+            return Ok(Prepared::NotAsked);
+        }
+        let seen = store.signed_quote_get(who, quote).await?;
         let Some(seen) = seen.filter(|seen| may_redeem(&seen.value, seen.at)) else {
             return Ok(Prepared::NotAsked);
         };

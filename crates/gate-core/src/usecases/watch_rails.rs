@@ -54,7 +54,7 @@ impl WatchRails {
         note(&self.context, self.rail.as_ref(), who, &claimed, &answer).await
     }
 
-    /// Takes the record for this process. If the rail does not answer, or the process stops, it is asked again later.
+    /// Takes the record for this process. If the rail does not answer, or the process stops, it is asked again an hour later.
     async fn claim(&self, who: &Tenant, id: RailId) -> Result<Option<RailRecord>, GateError> {
         let mut tx = self.context.store.gate_begin("rail_watch").await?;
         let found = tx.rail_lock(who, id).await?;
@@ -65,7 +65,7 @@ impl WatchRails {
             return Ok(None);
         }
         let before = record.watch_at;
-        let watch_at = record.next_watch(now, WATCH_AGAIN);
+        let watch_at = Some(now.plus(WATCH_AGAIN));
         let record = RailRecord { watch_at, ..record };
         tx.rail_watch(who, before, &record).await?.won()?;
         tx.commit().await?;
@@ -73,7 +73,7 @@ impl WatchRails {
     }
 }
 
-/// Notes on an ended record what the rail reports about it.
+/// Notes on an ended record what the rail reports about it. A notification that has come meanwhile lets the rail be asked once more.
 pub(super) async fn note(
     context: &GateContext,
     rail: &dyn Rail,
@@ -85,24 +85,21 @@ pub(super) async fn note(
         let mut tx = context.store.gate_begin("rail_watch").await?;
         let found = tx.rail_lock(who, seen.id).await?;
         let now = tx.now().await?;
-        let Some(record) = found.filter(|record| record.watch_at == seen.watch_at) else {
-            // A notification has come meanwhile, so the rail is asked once more.
-            return Ok(None);
-        };
+        let record = found.ok_or_else(|| StoreError::unexpected(MissingQuote))?;
+        let next = record.next_watch(now, WATCH_INTERVAL);
+        if *answer == RailAnswer::Silent && next.is_some() {
+            return Ok::<_, GateError>(());
+        }
         let progress = record.progress(answer, now);
+        let is_woken = record.watch_at != seen.watch_at;
         let after = RailRecord {
-            watch_at: match answer {
-                RailAnswer::Silent => record.watch_at,
-                _ => record.next_watch(now, WATCH_INTERVAL),
-            },
+            watch_at: if is_woken { record.watch_at } else { next },
             ..progress.record.clone()
         };
         tx.rail_watch(who, record.watch_at, &after).await?.won()?;
-        tx.commit().await?;
-        Ok::<_, GateError>(Some(progress))
-    };
-    if let Some(progress) = retry_lost_races(noting).await? {
+        // Announced before the commit, so that no finding is stored without a word about it.
         announce(rail, &progress);
-    }
-    Ok(())
+        Ok(tx.commit().await?)
+    };
+    retry_lost_races(noting).await
 }

@@ -296,22 +296,20 @@ impl From<Report> for Reported {
         };
         Self {
             report,
-            receipt: received.and_then(ReceivedAnswer::receipt),
+            receipt: received.map(Into::into),
         }
     }
 }
 
-impl ReceivedAnswer {
-    /// `None` if nothing has arrived.
-    fn receipt(self) -> Option<Receipt> {
-        Amount::check_grammar(&self.amount).ok()?;
-        Some(Receipt {
-            amount: self.amount,
-            currency: self.currency,
-            asset: self.asset,
-            network: self.network,
-            at: self.at,
-        })
+impl From<ReceivedAnswer> for Receipt {
+    fn from(received: ReceivedAnswer) -> Self {
+        Self {
+            amount: received.amount,
+            currency: received.currency,
+            asset: received.asset,
+            network: received.network,
+            at: received.at,
+        }
     }
 }
 

@@ -57,6 +57,8 @@ upstreams! {
 
 /// The names of upstreams that Penstock brings along. One over HTTP has another name, so that none of them ever answers for it.
 const BUILT_IN: [&str; 2] = ["sandbox", "none"];
+/// The name of rows from before the names. Only a former upstream has it.
+const UNNAMED: &str = "unnamed";
 
 impl UpstreamSettings {
     pub(super) fn read(&self, given: &RawSettings) -> Result<UpstreamConfig, ConfigError> {
@@ -115,24 +117,30 @@ fn is_exposed(url: &UpstreamUrl) -> bool {
 /// The errors of names that another upstream has. Obligations are found by the name alone.
 pub(super) fn name_errors(given: &RawSettings) -> Vec<ConfigError> {
     let mut faults = Vec::new();
-    for upstream in UPSTREAMS {
-        if given
-            .text(upstream.name)
-            .is_some_and(|name| BUILT_IN.contains(&name))
-        {
-            let kind = upstream.kind;
-            let expected = format!(
-                "expected a name that is not taken: `sandbox` and `none` are names of Penstock's own; name the {kind} otherwise"
-            );
-            faults.push(given.refuse(upstream.name, &expected));
-        }
-    }
     for pair in UPSTREAMS.chunks(2) {
-        if let [present, former] = pair {
-            faults.extend(former_error(given, present, former));
-        }
+        let [present, former] = pair else { continue };
+        let [first, second] = BUILT_IN;
+        faults.extend(taken_error(given, present, &[first, second, UNNAMED]));
+        faults.extend(taken_error(given, former, &BUILT_IN));
+        faults.extend(former_error(given, present, former));
     }
     faults
+}
+
+/// The error of a name that Penstock itself gives.
+fn taken_error(
+    given: &RawSettings,
+    upstream: &UpstreamSettings,
+    taken: &[&str],
+) -> Option<ConfigError> {
+    let name = given
+        .text(upstream.name)
+        .filter(|name| taken.contains(name))?;
+    let kind = upstream.kind;
+    let expected = format!(
+        "expected a name that is not taken: Penstock itself gives the name `{name}`; name the {kind} otherwise"
+    );
+    Some(given.refuse(upstream.name, &expected))
 }
 
 /// The error of a former upstream that has the name of the present one.
@@ -238,6 +246,12 @@ mod tests {
                 taken.starts_with(&format!("PENSTOCK_{former_name}: expected")),
                 "{taken}"
             );
+            let unnamed = with(&name, "unnamed");
+            assert!(
+                unnamed.starts_with(&format!("PENSTOCK_{name}: expected")),
+                "{unnamed}"
+            );
+            assert_eq!(with(&former_name, "unnamed"), "");
             // An upstream that got another name is its own former one.
             assert_eq!(refusal(&[(kind, A), (&name, "x"), (&former, A)]), None);
             assert_eq!(refusal(&[(kind, "none"), (&former, A)]), None);

@@ -15,7 +15,7 @@ use instruments::upstream;
 use super::Runtime;
 use crate::background::delete_unused_quotes;
 use crate::customer_forms::compare_customers;
-use crate::elsewhere::{Kept, count_elsewhere};
+use crate::elsewhere::{Configured, count_held};
 use crate::polls::{settle_rails, settle_verifications, sweep_sessions, watch_rails};
 
 impl Runtime {
@@ -41,7 +41,7 @@ impl Runtime {
         }
     }
 
-    /// Starts asking each rail about its records, and counting those of other rails, until shutdown.
+    /// Starts asking each rail about its records, and counting open items and what other upstreams hold, until shutdown.
     pub fn settle_rails(&self, context: &GateContext) {
         upstream::rail_begin(
             &Finding::ALL.map(Finding::as_str),
@@ -66,13 +66,17 @@ impl Runtime {
                 watch_rails(watching.clone(), mode, store.clone(), stop)
             });
         }
-        let (store, names) = (self.base.store.clone(), self.rails.names());
-        self.tasks.start("rails_elsewhere", move |stop| {
-            count_elsewhere(store.clone(), mode, Kept::Rails(names.clone()), stop)
+        let store = self.base.store.clone();
+        let configured = Configured {
+            rails: self.rails.names(),
+            verifiers: self.verifiers.names(),
+        };
+        self.tasks.start("held_elsewhere", move |stop| {
+            count_held(store.clone(), mode, configured.clone(), stop)
         });
     }
 
-    /// Starts asking each verifier about its verifications, and counting those of other verifiers, until shutdown.
+    /// Starts asking each verifier about its verifications, until shutdown.
     pub fn settle_verifications(&self, context: &GateContext) {
         let mode = self.base.config.mode;
         for verifier in self.verifiers.iter() {
@@ -85,15 +89,6 @@ impl Runtime {
                 settle_verifications(settling.clone(), mode, store.clone(), stop)
             });
         }
-        let (store, names) = (self.base.store.clone(), self.verifiers.names());
-        self.tasks.start("verifications_elsewhere", move |stop| {
-            count_elsewhere(
-                store.clone(),
-                mode,
-                Kept::Verifications(names.clone()),
-                stop,
-            )
-        });
     }
 
     /// Starts filling in the forms of comparison of customers that an earlier version stored, until shutdown.

@@ -17,7 +17,7 @@ use gate_core::ports::{
 use gate_core::preview::{Preview, PreviewId};
 use gate_core::profile::GateProfile;
 use gate_core::quota::Tally;
-use gate_core::rail::{PollLease, RailId, RailRecord};
+use gate_core::rail::{Finding, PollLease, RailId, RailRecord};
 use gate_core::session::{Session, SessionId, Step};
 use gate_core::signed_quote::{Installation, SignedQuote, SignedQuoteId};
 use gate_core::transaction::{RefId, Transaction, TransactionState};
@@ -130,6 +130,8 @@ reads! {
         rails_watched(held: HeldBy<'_>, share: &DueShare) -> Readable<(Tenant, RailId)>;
         rail_notified(mode: Mode, id: RailId) -> Option<Notified>;
         rails_elsewhere(mode: Mode, rails: &[UpstreamName]) -> Vec<(UpstreamName, u64)>;
+        rails_watched_elsewhere(mode: Mode, rails: &[UpstreamName]) -> Vec<(UpstreamName, u64)>;
+        rail_open_items(mode: Mode) -> Vec<(Finding, u64)>;
         rail_oldest(mode: Mode) -> Option<Duration>;
         verification_get(who: &Tenant, session: SessionId) -> Option<Verification>;
         verifications_due(held: HeldBy<'_>, share: &DueShare) -> Readable<(Tenant, SessionId)>;

@@ -27,6 +27,8 @@ pub(super) use users::User;
 use users::Users;
 use word::Answer;
 pub(super) use word::Arrived;
+#[cfg(test)]
+pub(super) use word::Word;
 
 /// Percentage of responses that are lost.
 const LOST: u8 = 3;

@@ -34,7 +34,8 @@ static OPEN_ITEM: Statement = Statement::new(
                WHEN 'late' THEN r.status IN ('failed', 'cancelled')
                WHEN 'returned' THEN r.status = 'settled'
                WHEN 'retracted' THEN r.status = 'settled'
-               ELSE r.status = 'processing' AND r.received IS NOT NULL END
+               WHEN 'underpaid' THEN r.status = 'processing' AND r.received IS NOT NULL
+               ELSE r.status IN ('processing', 'settled') AND r.received IS NOT NULL END
         OR r.open_item_at < r.created_at OR r.acknowledged_at < r.created_at",
 );
 
