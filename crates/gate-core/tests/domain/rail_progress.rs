@@ -41,13 +41,20 @@ fn shown(finding: Option<Finding>) -> &'static str {
     finding.map_or("none", Finding::as_str)
 }
 
-/// A record with this finding.
+/// A record with this finding, and with what has arrived if the finding is about that.
 fn with(record: RailRecord, finding: Option<Finding>) -> RailRecord {
+    let arrived = match finding {
+        Some(Finding::Underpaid) => Some("20.00"),
+        Some(Finding::Overpaid) => Some("120.00"),
+        _ => None,
+    };
+    let received = arrived.map(|amount| receipt(amount).of(&record.terms, after(500)).unwrap());
     RailRecord {
         open_item: finding.map(|finding| OpenItem {
             finding,
             at: after(500),
         }),
+        received,
         ..record
     }
 }
@@ -98,6 +105,7 @@ fn finding_matrix_covers_every_report_state_and_finding() {
     }
     for (state, found) in [
         (settled.clone(), None),
+        (settled.clone(), Some(Finding::Overpaid)),
         (settled.clone(), Some(Finding::Returned)),
         (settled, Some(Finding::Retracted)),
         (failed(at), None),
@@ -106,12 +114,7 @@ fn finding_matrix_covers_every_report_state_and_finding() {
         (RailState::Cancelled { at }, Some(Finding::Late)),
     ] {
         let record = with(pay_in(state), found);
-        // What has arrived decides nothing after the end.
-        lines.extend(rows(&record, &[("any", None)]));
-        assert_eq!(
-            rows(&record, &[("any", Some("20.00"))]),
-            rows(&record, &[("any", None)])
-        );
+        lines.extend(rows(&record, &receipts));
     }
     assert_documented("rail finding", &lines.join("\n"));
 }
@@ -133,6 +136,8 @@ fn received_counts_in_what_the_customer_pays() {
         (RailKind::PayIn, given("20", "EUR", "", ""), Some("20.00")),
         (RailKind::PayIn, given("20.019", "", "", ""), Some("20.01")),
         (RailKind::PayIn, given("0.001", "EUR", "", ""), Some("0.00")),
+        (RailKind::PayIn, given("0", "", "", ""), Some("0.00")),
+        (RailKind::PayIn, given("0", "USD", "", ""), None),
         (RailKind::PayIn, given("20", "USD", "", ""), None),
         (RailKind::PayIn, given("20", "EUR", "USDT", ""), None),
         (RailKind::PayIn, given("20", "EUR", "", "tron"), None),
@@ -203,17 +208,22 @@ fn contradictory_report_about_money_changes_no_state() {
                 ..receipt("100.00")
             },
             Contradiction::OtherAsset,
-            "20.00",
+            Some("20.00"),
         ),
-        (receipt("99.99"), Contradiction::OtherAmount, "99.99"),
-        (receipt("100.01"), Contradiction::OtherAmount, "100.01"),
+        (receipt("99.99"), Contradiction::OtherAmount, Some("99.99")),
+        (
+            receipt("100.01"),
+            Contradiction::OtherAmount,
+            Some("100.01"),
+        ),
+        (receipt("0"), Contradiction::OtherAmount, None),
     ] {
         let answer = reported(settled.clone(), Some(receipt));
         let progress = partly_paid.progress(&answer, after(2));
         assert_eq!(progress.contradiction, Some(expected));
         assert_eq!(progress.record.state, RailState::Processing);
-        let shown = progress.record.received.unwrap().amount.to_string();
-        assert_eq!(shown, received);
+        let shown = progress.record.received.map(|it| it.amount.to_string());
+        assert_eq!(shown, received.map(str::to_owned));
     }
 }
 
@@ -261,14 +271,27 @@ fn ended_record_is_watched_for_thirty_days() {
 struct Expected {
     status: RailStatus,
     acknowledged_at: Option<Timestamp>,
+    /// How what has arrived compares with the payment's amount.
+    arrived: Option<Ordering>,
     finding: Option<Finding>,
     contradicts: bool,
+}
+
+/// What a receipt says has arrived: `None` if nothing.
+fn compared(receipt: &Receipt) -> Option<Ordering> {
+    match receipt.amount.as_str() {
+        "0" => None,
+        "100" => Some(Ordering::Equal),
+        "120.5" => Some(Ordering::Greater),
+        _ => Some(Ordering::Less),
+    }
 }
 
 impl Expected {
     const BEFORE: Self = Self {
         status: RailStatus::Processing,
         acknowledged_at: None,
+        arrived: None,
         finding: None,
         contradicts: false,
     };
@@ -297,66 +320,76 @@ impl Expected {
         match (reported, self.status) {
             (None, _) => known,
             (Some(reported), RailStatus::Processing) => known.processing(reported),
-            (Some(reported), _) => Self {
-                finding: known.ended(&reported.report),
-                ..known
-            },
+            (Some(reported), _) => known.ended(reported),
         }
     }
 
     fn processing(self, reported: &Reported) -> Self {
-        let arrived = match &reported.receipt {
-            Some(receipt) if receipt.currency.as_deref() != Some("EUR") => {
-                return Self {
-                    contradicts: true,
-                    ..self
-                };
-            }
-            Some(receipt) => Some(match receipt.amount.as_str() {
-                "100" => Ordering::Equal,
-                "120.5" => Ordering::Greater,
-                _ => Ordering::Less,
-            }),
-            None => None,
+        let contradiction = |it: Self| Self {
+            contradicts: true,
+            ..it
         };
-        let finding = match arrived {
+        let receipt = reported.receipt.as_ref();
+        if receipt.is_some_and(|receipt| receipt.currency.as_deref() != Some("EUR")) {
+            return contradiction(self);
+        }
+        let arrived = receipt.map_or(self.arrived, compared);
+        let difference = match arrived {
             Some(Ordering::Less) => Some(Finding::Underpaid),
             Some(Ordering::Greater) => Some(Finding::Overpaid),
-            Some(Ordering::Equal) => None,
-            None => self.finding,
+            Some(Ordering::Equal) | None => None,
         };
-        let ends = |status| Self {
-            status,
-            finding: None,
+        let seen = Self {
+            arrived,
+            finding: difference,
             ..self
         };
+        let ends = |status, finding| Self {
+            status,
+            finding,
+            ..seen
+        };
         match &reported.report {
-            RailReport::InProgress => Self { finding, ..self },
-            RailReport::Settled { .. } if arrived.is_none_or(Ordering::is_eq) => {
-                ends(RailStatus::Settled)
+            RailReport::InProgress => seen,
+            RailReport::Settled { .. } if receipt.is_some() && arrived != Some(Ordering::Equal) => {
+                contradiction(seen)
             }
             RailReport::Settled { .. } => Self {
-                finding,
-                contradicts: true,
-                ..self
+                arrived: arrived.filter(|it| it.is_ge()),
+                ..ends(
+                    RailStatus::Settled,
+                    difference.filter(|it| *it == Finding::Overpaid),
+                )
             },
-            RailReport::Failed { .. } | RailReport::Returned => ends(RailStatus::Failed),
-            RailReport::Cancelled => ends(RailStatus::Cancelled),
+            RailReport::Failed { .. } | RailReport::Returned => ends(RailStatus::Failed, None),
+            RailReport::Cancelled => ends(RailStatus::Cancelled, arrived.map(|_| Finding::Late)),
         }
     }
 
-    /// The finding of a record that has ended, after a report.
-    fn ended(self, report: &RailReport) -> Option<Finding> {
-        let has_settled = self.status == RailStatus::Settled;
-        match report {
-            RailReport::InProgress => self.finding,
-            RailReport::Settled { .. } if !has_settled => Some(Finding::Late),
-            RailReport::Settled { .. } => self.finding.filter(|it| *it == Finding::Returned),
-            RailReport::Returned if has_settled => Some(Finding::Returned),
-            RailReport::Failed { .. } | RailReport::Cancelled if has_settled => {
-                Some(Finding::Retracted)
-            }
-            RailReport::Failed { .. } | RailReport::Cancelled | RailReport::Returned => None,
+    /// A record that has ended, after a report.
+    fn ended(self, reported: &Reported) -> Self {
+        let receipt = reported.receipt.as_ref();
+        let own = receipt.filter(|receipt| receipt.currency.as_deref() == Some("EUR"));
+        let money = own.and_then(compared);
+        let arrived = money.or(self.arrived);
+        let overpaid = (arrived == Some(Ordering::Greater)).then_some(Finding::Overpaid);
+        let has_returned = self.finding == Some(Finding::Returned);
+        let finding = match (self.status == RailStatus::Settled, &reported.report) {
+            (true, RailReport::Returned) => Some(Finding::Returned),
+            (true, _) if has_returned => Some(Finding::Returned),
+            (true, RailReport::Settled { .. }) => overpaid,
+            (true, RailReport::InProgress) => self.finding.or(overpaid),
+            (true, RailReport::Failed { .. } | RailReport::Cancelled) => Some(Finding::Retracted),
+            (false, RailReport::Settled { .. }) => Some(Finding::Late),
+            (false, RailReport::InProgress) if money.is_some() => Some(Finding::Late),
+            (false, RailReport::InProgress) => self.finding,
+            (false, RailReport::Cancelled) => self.finding.filter(|_| arrived.is_some()),
+            (false, RailReport::Failed { .. } | RailReport::Returned) => None,
+        };
+        Self {
+            arrived,
+            finding,
+            ..self
         }
     }
 }
@@ -369,7 +402,13 @@ fn an_answer() -> impl Strategy<Value = RailAnswer> {
         1 => Just(RailReport::Cancelled),
         1 => Just(RailReport::Returned),
     ];
-    let amount = prop_oneof![Just("20.00"), Just("99.99"), Just("100"), Just("120.5")];
+    let amount = prop_oneof![
+        Just("0"),
+        Just("20.00"),
+        Just("99.99"),
+        Just("100"),
+        Just("120.5")
+    ];
     let arrived = prop_oneof![
         2 => Just(None::<Receipt>),
         4 => amount.prop_map(|amount| Some(receipt(amount))),
@@ -398,14 +437,14 @@ proptest! {
             let found = Expected {
                 status: current.state.status(),
                 acknowledged_at: current.acknowledged_at,
+                arrived: current.received.map(|it| it.against(&current.terms)),
                 finding: finding(&current),
                 contradicts: progress.contradiction.is_some(),
             };
             prop_assert_eq!(found, expected, "{:?}", answer);
-            // An end is final, with its facts and with what had arrived.
+            // An end is final, with its facts.
             if before.state != RailState::Processing {
                 prop_assert_eq!(&current.state, &before.state);
-                prop_assert_eq!(current.received, before.received);
             }
             // A finding is new once, and keeps its instant while it stays.
             let is_new = finding(&current) != finding(&before);

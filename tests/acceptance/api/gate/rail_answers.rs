@@ -144,19 +144,22 @@ async fn widget_shows_what_has_arrived_and_what_is_required() {
     });
     assert_eq!(buying.payment().await["received"], fiat);
     assert_eq!(selling.payment().await["received"], crypto);
-    // The rail says when it arrived. Nothing in a report leaves what has arrived before.
+    // The rail says when it arrived. Without a word, what has arrived before stays.
     let at = "2026-05-25T12:00:30.000Z";
     let part = json!({ "amount": "60", "at": at });
     for report in [
         json!({ "status": "processing", "received": part }),
         json!({ "status": "processing" }),
-        json!({ "status": "processing", "received": { "amount": "0" } }),
+        json!({ "status": "processing", "received": { "amount": "60.00" } }),
     ] {
         rail.reports(report);
         poll(&gate).await;
         let received = buying.payment().await["received"].clone();
         assert_eq!([&received["amount"], &received["at"]], ["60.00", at]);
     }
+    rail.reports(json!({ "status": "processing", "received": { "amount": "0" } }));
+    poll(&gate).await;
+    assert_eq!(buying.payment().await["received"], Value::Null);
     assert_eq!(buying.payment().await["status"], "processing");
     gate.world().notice_all().await;
     gate.finish().await;

@@ -31,7 +31,7 @@ async fn expect_terms(
     let earlier = logged(logs, "ERROR", differ).len();
     for (number, (field, text)) in changes.iter().enumerate() {
         rail.instructs(with(good.clone(), &json!({ *field: text })));
-        pay().await.refused(503, "service_unavailable");
+        pay().await.refused(503, "rail_unavailable");
         let errors = logged(logs, "ERROR", differ);
         assert_eq!(errors.len(), earlier + number + 1, "{field} {text}");
         assert_eq!(errors[earlier + number]["rail.fields"], *field, "{text}");
