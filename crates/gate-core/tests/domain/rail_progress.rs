@@ -114,7 +114,7 @@ fn finding_matrix_covers_every_report_state_and_finding() {
         (RailState::Cancelled { at }, Some(Finding::Late)),
     ] {
         let record = with(pay_in(state), found);
-        lines.extend(rows(&record, &receipts));
+        lines.extend(rows(&record, &[receipts[0], receipts[3]]));
     }
     assert_documented("rail finding", &lines.join("\n"));
 }
