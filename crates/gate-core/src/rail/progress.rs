@@ -23,7 +23,7 @@ kernel::closed_list! {
         Underpaid = "underpaid",
         /// More than the payment's amount has arrived.
         Overpaid = "overpaid",
-        /// The rail reports as settled a payment that had failed or was cancelled.
+        /// The rail has money of a payment that had failed or was cancelled.
         Late = "late",
         /// The money of a settled payment came back.
         Returned = "returned",
