@@ -60,10 +60,10 @@ pub(super) static INSTRUCTIONS: Call = Call {
         be stored, and then the id never begins. For a pay-in, say how to pay the fiat. For a hosted pay-out, say where to send the \
         crypto, and for a swap where to send the source: `address`, `network`, `asset`, `amount`, and `memo` if the network needs one. \
         Instructions may not differ from the payment. `amount` is what the user pays, as a number, and `currency` is that of the \
-        payment. `asset` and `network` are those that the user sends, in a pay-in those that the user buys. `fiat_amount`, `crypto_amount`, \
-        `source_amount`, `source_asset` and `source_network` are those of the request. For a hosted pay-out and a swap, `address` must \
-        be a valid address of its network. Each of these may be absent. If one differs, the payment is refused with 503 \
-        `rail_unavailable`, and the operator is alerted. Without a valid response the payment is refused with 503 \
+        payment. `asset` and `network` are those that the user sends, in a pay-in those that the user buys. `fiat_amount`, \
+        `crypto_amount`, `source_amount`, `source_asset` and `source_network` are those of the request. For a hosted pay-out and a \
+        swap, `address` must be a valid address of its network. Each of these may be absent. If one differs, the payment is refused \
+        with 503 `rail_unavailable`, and the operator is alerted. Without a valid response the payment is refused with 503 \
         `service_unavailable`. In both cases the next attempt has another id.",
     body: Some(Document::of::<wire::Payment>()),
     response: Document::of::<wire::InstructionsAnswer>(),
