@@ -42,8 +42,9 @@ payment's. An amount of zero in `received` says that nothing has arrived; withou
 - **A payment ends** as `settled`, `failed` or `cancelled`. These states are final. A pay-out is never `cancelled`: Penstock counts such \
 a report as a contradiction and asks again. A hosted pay-out, which has `payout`, and a swap may be: the user sends the crypto first, as \
 the instructions say, and may give up before that.
-- **Money that comes back** after `settled` is reported as `returned`. Penstock changes no payment that has ended. A report that differs \
-from the end of a payment is left for the operator, who settles the money with the rail.
+- **Money that comes back** after `settled` is reported as `returned`. Money that arrives after `failed` or `cancelled` is reported as \
+`processing` with `received` until the rail has given it back, and then as `failed`. Penstock changes no payment that has ended. A report \
+that differs from the end of a payment is left for the operator, who settles the money with the rail.
 - **A cancellation is final too.** After the response `cancelled` no money moves under that id, also if the payment begins later. \
 Respond so only while nothing has arrived: money that a rail has after its cancellation is left for the operator.
 - **A rail may notify the gate** that the state of a payment may have changed (`railNotification`), also after its end. Penstock then \
