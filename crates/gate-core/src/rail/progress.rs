@@ -184,7 +184,7 @@ impl RailRecord {
             (S::Failed { .. } | S::Cancelled { .. }, R::InProgress) => {
                 received.map(|_| Finding::Late).or(before)
             }
-            // A cancellation returns nothing of what the rail said has arrived.
+            // A cancellation does not return what the rail said has arrived.
             (S::Failed { .. } | S::Cancelled { .. }, R::Cancelled) => self.received.and(before),
             // The rail has returned late money.
             (S::Failed { .. } | S::Cancelled { .. }, R::Failed { .. } | R::Returned) => None,
