@@ -420,13 +420,19 @@ def processing(method, path, body):
 
 
 # rule: ops.alarms-true
-@pytest.mark.alerts("PenstockRailUnderpaid", "PenstockRailMoney", "PenstockHeldElsewhere")
+@pytest.mark.alerts("PenstockRailUnderpaid", "PenstockRailMoney", "PenstockHeldElsewhere", "PenstockEndedElsewhere")
 def test_alerts_fire_for_other_money_at_the_rail_and_for_a_rail_that_is_not_configured(tmp_path, on_server, fires):
-    arrived = ["20.00"]
+    arrived, polled = ["20.00"], []
 
     def respond(method, path, body):
+        """The payment that is polled first settles. Of every other one something has arrived."""
         answer = processing(method, path, body)
-        return {**answer, "received": {"amount": arrived[0]}} if method == "GET" else answer
+        if method != "GET":
+            return answer
+        polled.append(path)
+        if path == polled[0]:
+            return {**answer, "status": "settled"}
+        return {**answer, "received": {"amount": arrived[0]}}
 
     with Upstream(respond) as rail:
         world = on_server(PENSTOCK_RAIL=f"http:{rail.url}")
@@ -438,13 +444,14 @@ def test_alerts_fire_for_other_money_at_the_rail_and_for_a_rail_that_is_not_conf
             world.installation.start_gate(**metrics) as gate,
             watched(tmp_path, world.service, gate) as prometheus,
         ):
-            assert User(gate, partner).pay().status_code == 201
+            for _ in range(2):
+                assert User(gate, partner).pay().status_code == 201
             fires(prometheus, "PenstockRailUnderpaid")
             arrived[0] = "110.00"
             fires(prometheus, "PenstockRailMoney")
             assert gate.stop() == 0
             with world.installation.start_gate(PENSTOCK_RAIL="none", **metrics):
-                fires(prometheus, "PenstockHeldElsewhere")
+                fires(prometheus, "PenstockHeldElsewhere", "PenstockEndedElsewhere")
 
 
 # rule: ops.alarms-true

@@ -101,6 +101,7 @@ OF_THE_GATE = (
     "penstock_held_elsewhere",
     "penstock_rail_findings_total",
     "penstock_rail_notifications_total",
+    "penstock_rail_open_items",
 )
 
 

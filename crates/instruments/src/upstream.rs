@@ -56,7 +56,7 @@ impl Metrics {
         rail_duration.begin(RAIL.map(|operation| [operation]));
         let rail_findings = book.counters(
             "penstock_rail_findings_total",
-            "Payments at which the rail has other money than the payment: less (`underpaid`) or more (`overpaid`) has arrived, the rail reports as settled a payment that had failed or was cancelled (`late`), the money of a settled payment came back (`returned`), or the rail reports as failed or cancelled a payment that had settled (`retracted`)",
+            "Payments at which the rail has other money than the payment: less (`underpaid`) or more (`overpaid`) has arrived, the rail has money of a payment that had failed or was cancelled (`late`), the money of a settled payment came back (`returned`), or the rail reports as failed or cancelled a payment that had settled (`retracted`)",
             ["finding"],
         );
         let rail_notifications = book.counters(
@@ -66,7 +66,7 @@ impl Metrics {
         );
         let held_elsewhere = book.named_gauges(
             "penstock_held_elsewhere",
-            "Payments that are processing at a rail, and verifications that are pending at a verifier, that this process is not configured with. It asks no upstream about them",
+            "What upstreams hold that this process is not configured with, and about which it asks none: payments that are processing at a rail (`rail`), payments that ended there within the last 30 days (`rail_ended`), and pending verifications of open sessions (`verifier`)",
             ["upstream", "name"],
         );
         let verifier = book.counters(

@@ -32,7 +32,7 @@ enum Held {
     Payments,
     /// Payments that ended within the last 30 days.
     Ended,
-    /// Verifications that are pending.
+    /// Pending verifications of open sessions.
     Verifications,
 }
 

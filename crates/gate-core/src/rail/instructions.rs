@@ -13,8 +13,8 @@ pub struct Instructions(pub BTreeMap<String, String>);
 
 impl Instructions {
     /// The names of the instructions that differ from what the customer confirmed. `amount`, `currency`, `asset` and `network` repeat what
-    /// the customer pays if they are present, and names of the order repeat the order: amounts as numbers, the others as texts. If the customer sends crypto, `address` has the form of
-    /// the network's addresses; no form fits a network that Penstock cannot check.
+    /// the customer pays if they are present, and names of the order repeat the order: amounts as numbers, the others as texts. If the
+    /// customer sends crypto, `address` has the form of the network's addresses; no form fits a network that Penstock cannot check.
     #[must_use]
     pub fn differences(&self, terms: &QuoteTerms, form: Option<AddressForm>) -> Vec<&'static str> {
         let paid = terms.paid();

@@ -23,7 +23,7 @@ kernel::closed_list! {
         Underpaid = "underpaid",
         /// More than the payment's amount has arrived.
         Overpaid = "overpaid",
-        /// The rail reports as settled a payment that had failed or was cancelled.
+        /// The rail has money of a payment that had failed or was cancelled.
         Late = "late",
         /// The money of a settled payment came back.
         Returned = "returned",
@@ -184,7 +184,7 @@ impl RailRecord {
             (S::Failed { .. } | S::Cancelled { .. }, R::InProgress) => {
                 received.map(|_| Finding::Late).or(before)
             }
-            // A cancellation returns nothing of what the rail said has arrived.
+            // A cancellation does not return what the rail said has arrived.
             (S::Failed { .. } | S::Cancelled { .. }, R::Cancelled) => self.received.and(before),
             // The rail has returned late money.
             (S::Failed { .. } | S::Cancelled { .. }, R::Failed { .. } | R::Returned) => None,

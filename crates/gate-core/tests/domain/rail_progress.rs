@@ -423,7 +423,7 @@ fn an_answer() -> impl Strategy<Value = RailAnswer> {
 }
 
 proptest! {
-    // rule: gate.rail.states, rail.acknowledged-stays-begun, rail.findings, rail.settled-amount, rail.received
+    // rule: gate.rail.states, rail.acknowledged-stays-begun, rail.findings, rail.findings-close, rail.settled-amount, rail.received
     #[test]
     fn record_follows_the_rules_after_any_answers(answers in prop::collection::vec(an_answer(), 0..16)) {
         let mut current = pay_in(RailState::Processing);

@@ -38,13 +38,15 @@ reason `expired`.
 or more than the amount has arrived in the end, give it back and report `failed` with the reason `amount_differs`. `received` is what \
 has arrived of what the user pays: the fiat of a pay-in, the asset of a hosted pay-out, the source of a swap. `settled` with a \
 `received` that differs is a contradiction and settles nothing. So is every report of another currency, asset or network than the \
-payment's.
+payment's. An amount of zero in `received` says that nothing has arrived; without `received` Penstock relies on the status alone.
 - **A payment ends** as `settled`, `failed` or `cancelled`. These states are final. A pay-out is never `cancelled`: Penstock counts such \
 a report as a contradiction and asks again. A hosted pay-out, which has `payout`, and a swap may be: the user sends the crypto first, as \
 the instructions say, and may give up before that.
-- **Money that comes back** after `settled` is reported as `returned`. Penstock changes no payment that has ended. A report that differs \
-from the end of a payment is left for the operator, who settles the money with the rail.
-- **A cancellation is final too.** After the response `cancelled` no money moves under that id, also if the payment begins later.
+- **Money that comes back** after `settled` is reported as `returned`. Money that arrives after `failed` or `cancelled` is reported as \
+`processing` with `received` until the rail has given it back, and then as `failed`. Penstock changes no payment that has ended. A report \
+that differs from the end of a payment is left for the operator, who settles the money with the rail.
+- **A cancellation is final too.** After the response `cancelled` no money moves under that id, also if the payment begins later. \
+Respond so only while nothing has arrived: money that a rail has after its cancellation is left for the operator.
 - **A rail may notify the gate** that the state of a payment may have changed (`railNotification`), also after its end. Penstock then \
 requests a report at once. A notification decides nothing, and Penstock asks without one too.
 - Both sides ignore unknown fields. Amounts are decimal strings and are never rounded. Only of `received`, digits beyond those of the \
@@ -59,9 +61,11 @@ pub(super) static INSTRUCTIONS: Call = Call {
         be stored, and then the id never begins. For a pay-in, say how to pay the fiat. For a hosted pay-out, say where to send the \
         crypto, and for a swap where to send the source: `address`, `network`, `asset`, `amount`, and `memo` if the network needs one. \
         Instructions may not differ from the payment. `amount` is what the user pays, as a number, and `currency` is that of the \
-        payment. `asset` and `network` are those that the user sends, in a pay-in those that the user buys. For a hosted pay-out and a \
-        swap, `address` must be a valid address of its network. Each of these may be absent. Instructions that differ are refused, \
-        and the operator is alerted. Without a valid response the payment is refused with 503, and the next attempt has another id.",
+        payment. `asset` and `network` are those that the user sends, in a pay-in those that the user buys. `fiat_amount`, \
+        `crypto_amount`, `source_amount`, `source_asset` and `source_network` are those of the request. For a hosted pay-out and a \
+        swap, `address` must be a valid address of its network. Each of these may be absent. If one differs, the payment is refused \
+        with 503 `rail_unavailable`, and the operator is alerted. Without a valid response the payment is refused with 503 \
+        `service_unavailable`. In both cases the next attempt has another id.",
     body: Some(Document::of::<wire::Payment>()),
     response: Document::of::<wire::InstructionsAnswer>(),
     statuses: &[],
@@ -106,8 +110,9 @@ pub(super) static CANCEL: Call = Call {
     path: "/v1/payments/{id}/cancel",
     id: "cancelPayment",
     summary: "Cancel a payment",
-    description: "The user of a hosted payment has given up, or `pay_until` has passed. Respond with `cancelled` if no money has moved \
-        and none will, also if the payment has not begun. Respond with `not_cancellable` if it is too late: then the report decides. \
+    description: "The user of a hosted payment has given up, or `pay_until` has passed. Respond with `cancelled` if no money has arrived \
+        or moved, and none will, also if the payment has not begun. Respond with `not_cancellable` if it is too late: then the report \
+        decides, and the payment never begins again. \
         After `pay_until` the call is repeated before each report until the payment has ended.",
     body: Some(Document::of::<wire::Payment>()),
     response: Document::of::<wire::CancelAnswer>(),

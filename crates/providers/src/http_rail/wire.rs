@@ -156,7 +156,7 @@ pub(super) struct CancelAnswer {
     status: Cancellation,
 }
 
-/// `cancelled`: no money has moved or will move. `not_cancellable`: it is too late.
+/// `cancelled`: no money has arrived or moved, and none will. `not_cancellable`: it is too late.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Cancellation {
@@ -241,7 +241,7 @@ pub(super) enum Reason {
 /// What has arrived of what the customer pays: the fiat of a pay-in, the asset of a pay-out, the source of a swap.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct ReceivedAnswer {
-    /// A decimal string, never a number. Digits beyond those of the asset are cut off.
+    /// How much in total: a decimal string, never a number. Digits beyond those of the asset are cut off. Zero: nothing has arrived.
     #[schema(example = "20.00", pattern = "^(0|[1-9][0-9]*)(\\.[0-9]+)?$")]
     #[serde(deserialize_with = "decimal")]
     amount: String,
@@ -254,7 +254,7 @@ pub(super) struct ReceivedAnswer {
     /// The chain of the asset.
     #[schema(nullable = false, example = "tron")]
     network: Option<String>,
-    /// When it arrived.
+    /// When it arrived. Penstock keeps the first instant of an amount.
     #[schema(nullable = false, value_type = Option<String>, format = DateTime, example = "2026-05-25T12:10:00.000Z")]
     #[serde(default, deserialize_with = "instant")]
     at: Option<Timestamp>,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use acceptance::{Answer, FarRail, Gate, Logs};
+use acceptance::{ACME, Answer, FarRail, Gate, Logs};
 use serde_json::{Value, json};
 use test_support::http::Request;
 
@@ -289,6 +289,34 @@ async fn rail_is_not_called_for_a_user_who_is_not_verified() {
             assert_eq!(rail.calls(), ["instructions"]);
         }
     }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.payment.verified-before-rail
+#[tokio::test]
+async fn rail_is_not_called_for_a_pay_in_of_a_user_who_is_not_approved() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    let operator = live.world().operator();
+    operator
+        .change_gate(ACME, |gate| gate.kyc_trusted = true)
+        .await;
+    let rail = FarRail::start();
+    let with_rail = live.with_rails(rails(Some(rail.adapter()), None)).await;
+    let acme = with_rail.acme();
+    let quote = lock(&acme, "q", "100.00").await;
+    let stranger = session(&acme, "s", "100.00", json!({})).await;
+    let refused = redeem(&acme, PAY_INS, "p", &id(&quote), &stranger).await;
+    refused.refused(403, "user_not_approved");
+    assert_eq!(rail.calls(), [""; 0]);
+    let package = json!({ "kyc_package": { "level": "full" } });
+    let verified = session(&acme, "v", "100.00", package).await;
+    let made = redeem(&acme, PAY_INS, "p", &id(&quote), &verified).await;
+    made.created();
+    assert_eq!(rail.calls(), ["instructions"]);
+    with_rail.close().await;
+    live.close().await;
     gate.world().notice_all().await;
     gate.finish().await;
 }

@@ -63,13 +63,14 @@ async fn watched_after<F: GateFixture>(world: &World<F>, span: Duration) -> Vec<
     world.rails_watched(Mode::Test).await
 }
 
-// rule: rail.received, rail.findings, rail.acknowledged-stays-begun
+// rule: rail.received, rail.findings, rail.acknowledged-stays-begun, cli.verify.open-items
 pub async fn what_a_rail_has_said_reads_back(world: World<impl GateFixture>) {
     let rails = world.open_rails("acme").await;
     let who = rails.who().clone();
     let (_, id) = rails.redeemed("one", "100.00").await;
     let record = world.record(&who, id).await.unwrap();
     let (later, eur) = (world.now().plus(MILLI), Asset::fiat("EUR").unwrap());
+    let store = world.fixture.gate().store.clone();
     let said = RailRecord {
         acknowledged_at: Some(later),
         received: Some(Received {
@@ -88,6 +89,15 @@ pub async fn what_a_rail_has_said_reads_back(world: World<impl GateFixture>) {
         assert_eq!(asked, Cas::Won);
         tx.commit().await.unwrap();
         assert_eq!(world.record(&who, id).await.unwrap(), after);
+        let item = after.open_item.map(|item| (item.finding, 1));
+        let counted = store.rail_open_items(Mode::Test).await.unwrap();
+        assert_eq!(counted, Vec::from_iter(item));
+        let line = after
+            .open_item
+            .map(|item| format!("test/acme payment {id}: underpaid since {}", item.at));
+        let report = world.audit().await;
+        assert_eq!(report.open_items, Vec::from_iter(line));
+        assert!(report.clean(), "{:#?}", report.findings);
     }
     // A record that has not ended is not watched.
     let mut tx = world.gate_begin().await;
@@ -156,6 +166,10 @@ pub async fn records_of_other_rails_are_counted_and_not_due(world: World<impl Ga
     let own = UpstreamName::built_in(RAIL);
     assert_eq!(elsewhere(&[own.clone()]).await, [""; 0]);
     assert_eq!(elsewhere(&[]).await, [format!("{own} 2")]);
+    let watched =
+        async |names: &[UpstreamName]| gate.rails_watched_elsewhere(Mode::Test, names).await;
+    assert_eq!(watched(&[own.clone()]).await.unwrap(), []);
+    assert_eq!(watched(&[]).await.unwrap(), [(own.clone(), 1)]);
     let move_away = "UPDATE rail_records SET rail = 'rail-a' WHERE status = 'processing'";
     world.fixture.damage(move_away).await;
     assert_eq!(
