@@ -184,8 +184,13 @@ impl PaySession {
         asked: &PaymentRequest,
         render: &Render<'_, RailRecord>,
     ) -> Result<IdempotentResponse, PayError> {
-        let admitted = self.context.admits(&access.tenant, token).await;
-        if !admitted.map_err(GateError::from)? {
+        let store = &self.context.store;
+        let found = store.session_get(&access.tenant, token.session).await;
+        let session = found.map_err(GateError::from)?.map(|seen| seen.value);
+        if session
+            .as_ref()
+            .is_some_and(|session| !session.admits(token))
+        {
             return Err(PayError::TokenExpired);
         }
         let request = IdempotentRequest::new(&access.tenant, key, asked.fingerprint());
@@ -197,7 +202,7 @@ impl PaySession {
                 token,
                 asked,
                 quote: quote.and_then(|id| id.in_mode(access.tenant.mode)),
-                prepared: self.prepare(access, token.session, asked).await?,
+                prepared: self.prepare(access, session.as_ref(), asked).await?,
             })
         };
         self.idempotent.run(Some(request), prepare, render).await
@@ -208,7 +213,7 @@ impl PaySession {
     async fn prepare(
         &self,
         access: &GateAccess,
-        session: SessionId,
+        session: Option<&Session>,
         asked: &PaymentRequest,
     ) -> Result<Prepared, GateError> {
         let who = &access.tenant;
@@ -216,25 +221,24 @@ impl PaySession {
         let Some(quote) = SignedQuoteId::parse(&asked.quote) else {
             return Ok(Prepared::Refused(InputError::QuoteId));
         };
-        let Some(quote) = quote.in_mode(who.mode) else {
+        let (Some(quote), Some(session)) = (quote.in_mode(who.mode), session) else {
             return Ok(Prepared::NotAsked);
         };
         let seen = store.signed_quote_get(who, quote).await?;
-        let seen = seen.filter(|seen| may_redeem(&seen.value, session, seen.at));
-        let found = store.session_get(who, session).await?;
-        let (Some(seen), Some(found)) = (seen, found) else {
+        let seen = seen.filter(|seen| may_redeem(&seen.value, session.id, seen.at));
+        let Some(seen) = seen else {
             return Ok(Prepared::NotAsked);
         };
         let (terms, now) = (seen.value.terms, seen.at);
         let kind = RailKind::of(terms.flow());
         let id = RailId::new(kind, who.mode, now, self.context.entropy.as_ref());
         let pay_until = now.plus(self.catalogue.pay_within(&terms));
-        let order = match self.order(who, (id, pay_until, terms), &found.value, asked) {
+        let order = match self.order(who, (id, pay_until, terms), session, asked) {
             Ok(order) => order,
             Err(refusal) => return Ok(Prepared::Refused(refusal)),
         };
         let verifying = &self.verifying;
-        let verification = verifying.status(who, &found.value, asked.country).await?;
+        let verification = verifying.status(who, session, asked.country).await?;
         if !verification.status.allows_payment() {
             return Ok(Prepared::Unverified);
         }

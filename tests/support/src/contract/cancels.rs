@@ -7,8 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
 use gate_core::rail::{
-    Instructions, PaymentId, RailAnswer, RailId, RailKind, RailRecord, RailReport, RailState,
-    RailStatus,
+    Finding, Instructions, PaymentId, RailAnswer, RailId, RailKind, RailRecord, RailReport,
+    RailState, RailStatus,
 };
 use gate_core::session::SessionId;
 use gate_core::usecases::advance_rails::AdvanceRails;
@@ -157,6 +157,17 @@ fn expected(rail: &Scripted) -> (Told, RailStatus) {
     (told, status)
 }
 
+/// What an operator must look at: a settlement beside a granted cancellation, of which the second contradicts the first.
+fn finding(rail: &Scripted) -> Option<Finding> {
+    let cancels = rail.cancel == Some(CancelReport::Cancelled);
+    let settles = matches!(rail.report, Some(RailReport::Settled { .. }));
+    match rail.order {
+        Order::CancelDuringPoll if cancels && settles => Some(Finding::Late),
+        Order::PollDuringCancel if cancels && settles => Some(Finding::Retracted),
+        _ => None,
+    }
+}
+
 /// A payment under way.
 struct Started {
     widget: Payments,
@@ -261,7 +272,7 @@ impl<F: GateFixture> World<F> {
     }
 }
 
-// rule: gate.payment.cancel, gate.payment.once, gate.payment.events
+// rule: gate.payment.cancel, gate.payment.once, gate.payment.events, rail.findings, rail.acknowledged-stays-begun
 pub async fn cancel_and_poll_have_one_outcome_in_each_order(world: World<impl GateFixture>) {
     let widget = world.open_payments("acme", true).await;
     let mut number = 0;
@@ -286,6 +297,12 @@ pub async fn cancel_and_poll_have_one_outcome_in_each_order(world: World<impl Ga
             let told = started.meet(&rail).await;
             let outcome = (told, world.outcome(&started).await);
             assert_eq!(outcome, expected(&rail), "{case}");
+            let record = world.payment(widget.who(), started.session).await.unwrap();
+            let found = record.open_item.map(|item| item.finding);
+            assert_eq!(found, finding(&rail), "{case}");
+            if outcome == (Told::TooLate, RailStatus::Processing) {
+                assert!(record.acknowledged_at.is_some(), "{case}");
+            }
             // A second cancellation finds the payment over, or the rail still cancels it.
             let again = started.cancel(&widget.cancelling).await;
             let finally = match outcome.1 {

@@ -394,7 +394,30 @@ pub async fn woken_record_is_due_at_once_and_keeps_its_lease(world: World<impl G
     assert_eq!(woken().await, (None, Cas::Lost));
     assert_eq!(world.rails_watched(Mode::Test).await, [(who.clone(), id)]);
     assert!(due().await.is_empty());
-    world.assert_clean().await;
+    // A record that was woken during the poll that ends it is watched once too.
+    let (_, id) = rails.redeemed("two", "101.00").await;
+    let record = world.record(&who, id).await.unwrap();
+    let claimed = lease(1, Some(8));
+    assert_eq!(
+        world.asked(&who, id, &record.asking, &claimed).await,
+        Cas::Won
+    );
+    assert_eq!(world.woken(&who, id).await, Cas::Won);
+    let ended = RailRecord {
+        state: RailState::Cancelled { at: world.now() },
+        watch_at: Some(world.now().plus(DAY)),
+        ..record
+    };
+    let mut tx = world.gate_begin().await;
+    let refid = ended.refid;
+    assert_eq!(tx.rail_end(&who, &claimed, &ended).await.unwrap(), Cas::Won);
+    let state = ended.transaction().state;
+    assert_eq!(
+        tx.transaction_end(&who, refid, state).await.unwrap(),
+        Cas::Won
+    );
+    tx.commit().await.unwrap();
+    assert!(world.rails_watched(Mode::Test).await.contains(&(who, id)));
 }
 
 // rule: gate.rail.one-winner, gate.rail.atomic
