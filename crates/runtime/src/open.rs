@@ -345,7 +345,7 @@ impl Runtime {
             });
         }
         let (rates, followed) = upstreams::rates(&config, &ports.clock)?;
-        let (engine, engines) = upstreams::engines(&config)?;
+        let engines = upstreams::engines(&config)?;
         let rails = upstreams::rails(&config)?;
         let verifiers = upstreams::verifiers(&config, &ports.clock)?;
         let catalogue = catalogue::read(config.catalogue.as_deref());
@@ -387,8 +387,8 @@ impl Runtime {
             in_flight,
             rates: Arc::new(MeasuredRates::new(rates)),
             catalogue,
-            engine,
-            engines,
+            engine: engines.of_new_trades,
+            engines: engines.all,
             rails,
             verifiers,
             preflight,

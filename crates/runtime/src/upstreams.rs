@@ -86,10 +86,14 @@ fn refusal_of(setting: &str, error: &dyn fmt::Display) -> ConfigError {
     ConfigError::new(setting, error.to_string())
 }
 
-/// The engine of new trades, which is `NoEngine` without one, and all engines, with metrics.
-pub(crate) fn engines(
-    config: &Config,
-) -> Result<(Arc<dyn Engine>, Upstreams<dyn Engine>), OpenError> {
+/// The engines with metrics.
+pub(crate) struct Engines {
+    /// The engine of new trades, which is `NoEngine` without one.
+    pub(crate) of_new_trades: Arc<dyn Engine>,
+    pub(crate) all: Upstreams<dyn Engine>,
+}
+
+pub(crate) fn engines(config: &Config) -> Result<Engines, OpenError> {
     let open =
         |configured: &UpstreamConfig, setting| -> Result<Option<Arc<dyn Engine>>, OpenError> {
             Ok(Some(match &configured.choice {
@@ -108,11 +112,13 @@ pub(crate) fn engines(
         };
     let present = open(&config.engine, "PENSTOCK_ENGINE")?;
     let present = present.unwrap_or_else(|| measured(NoEngine));
-    let engines = Upstreams {
-        present: Some(Arc::clone(&present)),
-        former: open(&config.engine_former, "PENSTOCK_ENGINE_FORMER")?,
-    };
-    Ok((present, engines))
+    Ok(Engines {
+        all: Upstreams {
+            present: Some(Arc::clone(&present)),
+            former: open(&config.engine_former, "PENSTOCK_ENGINE_FORMER")?,
+        },
+        of_new_trades: present,
+    })
 }
 
 fn measured(engine: impl Engine + 'static) -> Arc<dyn Engine> {

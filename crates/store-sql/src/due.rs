@@ -107,11 +107,11 @@ pub(crate) async fn elsewhere(
     let [first, second] = two(names);
     let values = values![mode, first, second];
     let rows = reader.connection().fetch_all(statement, values).await?;
-    let held = |row: &Box<dyn Row>| {
+    let held = |row: &dyn Row| {
         Ok((
             row.parsed("holder", UpstreamName::parse)?,
             row.count("held")?,
         ))
     };
-    rows.iter().map(held).collect()
+    rows.iter().map(|row| held(row.as_ref())).collect()
 }

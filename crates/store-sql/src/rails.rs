@@ -281,11 +281,11 @@ pub async fn open_items(reader: &mut dyn Reader, mode: Mode) -> StoreResult<Vec<
         .connection()
         .fetch_all(&OPEN_ITEMS, values![mode])
         .await?;
-    let count = |row: &Box<dyn Row>| {
+    let count = |row: &dyn Row| {
         let finding = row.parsed("open_item", Finding::parse)?;
         Ok((finding, row.count("items")?))
     };
-    rows.iter().map(count).collect()
+    rows.iter().map(|row| count(row.as_ref())).collect()
 }
 
 pub static OPEN_ITEMS: Statement = Statement::new(

@@ -53,6 +53,7 @@ pub mod upgrades;
 pub mod velocity;
 pub mod verification_breaches;
 pub mod verifications;
+pub mod wakes;
 mod world;
 
 pub use fixture::{Fixture, GateFixture, GatePorts, IDEMPOTENCY_TTL, ManualClock, Ports, WINDOW};

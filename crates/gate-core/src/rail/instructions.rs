@@ -16,7 +16,7 @@ impl Instructions {
     /// the customer pays if they are present, and names of the order repeat the order: amounts as numbers, the others as texts. If the
     /// customer sends crypto, `address` has the form of the network's addresses; no form fits a network that Penstock cannot check.
     #[must_use]
-    pub fn differences(&self, terms: &QuoteTerms, form: Option<AddressForm>) -> Vec<&'static str> {
+    pub fn differences(&self, terms: &QuoteTerms, form: Option<AddressForm>) -> Vec<&str> {
         let paid = terms.paid();
         // A purchase may name what it delivers; every other payment names what the customer sends.
         let (asset, network) = match paid.network {
@@ -28,29 +28,21 @@ impl Instructions {
         };
         let priced = &terms.priced;
         let source = terms.source();
-        let checks: [(&str, &dyn Fn(&str) -> bool); 10] = [
-            ("amount", &|text| is_amount(text, paid.amount)),
-            ("currency", &|text| text == terms.currency().code()),
-            ("asset", &|text| text == asset.code()),
-            ("network", &|text| text == network),
-            ("address", &fits_address),
-            ("fiat_amount", &|text| is_amount(text, priced.fiat)),
-            ("crypto_amount", &|text| is_amount(text, priced.crypto)),
-            ("source_amount", &|text| {
-                source.is_some_and(|it| is_amount(text, it.amount))
-            }),
-            ("source_asset", &|text| {
-                source.is_some_and(|it| text == it.amount.asset().code())
-            }),
-            ("source_network", &|text| {
-                source.is_some_and(|it| text == it.network)
-            }),
-        ];
-        let differs = |(name, fits): &(&'static str, &dyn Fn(&str) -> bool)| {
-            let text = self.0.get(*name)?;
-            (!fits(text)).then_some(*name)
+        let fits = |name: &str, text: &str| match name {
+            "amount" => is_amount(text, paid.amount),
+            "currency" => text == terms.currency().code(),
+            "asset" => text == asset.code(),
+            "network" => text == network,
+            "address" => fits_address(text),
+            "fiat_amount" => is_amount(text, priced.fiat),
+            "crypto_amount" => is_amount(text, priced.crypto),
+            "source_amount" => source.is_some_and(|it| is_amount(text, it.amount)),
+            "source_asset" => source.is_some_and(|it| text == it.amount.asset().code()),
+            "source_network" => source.is_some_and(|it| text == it.network),
+            _ => true,
         };
-        checks.iter().filter_map(differs).collect()
+        let differing = self.0.iter().filter(|(name, text)| !fits(name, text));
+        differing.map(|(name, _)| name.as_str()).collect()
     }
 }
 
@@ -95,11 +87,13 @@ mod tests {
         terms: &QuoteTerms,
         form: Option<AddressForm>,
         named: &[(&str, &str)],
-    ) -> Vec<&'static str> {
+    ) -> Vec<String> {
         let named = named
             .iter()
             .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        Instructions(named.collect()).differences(terms, form)
+        let instructions = Instructions(named.collect());
+        let differing = instructions.differences(terms, form);
+        differing.into_iter().map(str::to_owned).collect()
     }
 
     // rule: gate.rail.instructions-repeat-terms
@@ -160,7 +154,7 @@ mod tests {
         ];
         assert_eq!(differing(&sale, tron, &of_sale), [""; 0]);
         assert_eq!(differing(&swap, evm, &of_swap), [""; 0]);
-        let all = ["amount", "asset", "network", "address"];
+        let all = ["address", "amount", "asset", "network"];
         assert_eq!(differing(&sale, tron, &of_swap), all);
         assert_eq!(differing(&swap, evm, &of_sale), all);
         assert_eq!(differing(&sale, None, &of_sale), ["address"]);

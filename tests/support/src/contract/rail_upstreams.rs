@@ -1,5 +1,6 @@
 //! What a record keeps of its rail: who holds it, what the rail has said, and what it says after the end.
 
+use std::slice;
 use std::time::Duration;
 
 use gate_core::rail::{Finding, OpenItem, RailId, RailRecord, Received};
@@ -164,11 +165,11 @@ pub async fn records_of_other_rails_are_counted_and_not_due(world: World<impl Ga
         held.collect::<Vec<_>>()
     };
     let own = UpstreamName::built_in(RAIL);
-    assert_eq!(elsewhere(&[own.clone()]).await, [""; 0]);
+    assert_eq!(elsewhere(slice::from_ref(&own)).await, [""; 0]);
     assert_eq!(elsewhere(&[]).await, [format!("{own} 2")]);
     let watched =
         async |names: &[UpstreamName]| gate.rails_watched_elsewhere(Mode::Test, names).await;
-    assert_eq!(watched(&[own.clone()]).await.unwrap(), []);
+    assert_eq!(watched(slice::from_ref(&own)).await.unwrap(), []);
     assert_eq!(watched(&[]).await.unwrap(), [(own.clone(), 1)]);
     let move_away = "UPDATE rail_records SET rail = 'rail-a' WHERE status = 'processing'";
     world.fixture.damage(move_away).await;

@@ -216,26 +216,6 @@ impl<F: GateFixture> World<F> {
         drop(tx);
         consumed
     }
-
-    pub(crate) async fn woken(&self, who: &Tenant, id: RailId) -> Cas {
-        let now = self.now();
-        let mut tx = self.gate_begin().await;
-        let woken = tx.rail_wake(who, id, now).await.unwrap();
-        tx.commit().await.unwrap();
-        woken
-    }
-
-    async fn asked(&self, who: &Tenant, id: RailId, before: &PollLease, after: &PollLease) -> Cas {
-        let mut tx = self.gate_begin().await;
-        let Some(record) = tx.rail_lock(who, id).await.unwrap() else {
-            return Cas::Lost;
-        };
-        let asking = *after;
-        let after = RailRecord { asking, ..record };
-        let asked = tx.rail_ask(who, before, &after).await.unwrap();
-        tx.commit().await.unwrap();
-        asked
-    }
 }
 
 // rule: gate.quote.answer, gate.quote.once
@@ -334,90 +314,6 @@ pub async fn rail_record_reads_back_and_ends_once(world: World<impl GateFixture>
     rails.settling.advance(&who, id).await.unwrap();
     assert_eq!(world.record(&who, id).await.unwrap(), ended);
     world.assert_clean().await;
-}
-
-// rule: rail.notification.wakes
-pub async fn woken_record_is_due_at_once_and_keeps_its_lease(world: World<impl GateFixture>) {
-    let rails = world.open_rails("acme").await;
-    let who = rails.who().clone();
-    let (_, id) = rails.redeemed("one", "100.00").await;
-    let gate = world.fixture.gate().store.clone();
-    let asleep = || async {
-        let notified = gate.rail_notified(Mode::Test, id).await.unwrap().unwrap();
-        assert_eq!(notified.rail, UpstreamName::built_in(RAIL));
-        notified.is_asleep.then_some(notified.who)
-    };
-    let due = || world.rails_due(Mode::Test);
-    let asking = || async { world.record(&who, id).await.unwrap().asking };
-    let woken = || async { (asleep().await, world.woken(&who, id).await) };
-    let asked = async |before: &PollLease, after: &PollLease| {
-        let asked = world.asked(&who, id, before, after);
-        asked.await
-    };
-    // A record that is due already is not woken.
-    assert_eq!(woken().await, (None, Cas::Lost));
-    let lease = |attempts, token| PollLease {
-        attempts,
-        token,
-        next_at: world.now().plus(TTL),
-    };
-    let resting = lease(1, None);
-    assert_eq!(asked(&asking().await, &resting).await, Cas::Won);
-    assert_eq!(asleep().await, Some(who.clone()));
-    let other = RailId::from_parts(RailKind::PayOut, id.id());
-    assert_eq!(gate.rail_notified(Mode::Test, other).await.unwrap(), None);
-    assert_eq!(gate.rail_notified(Mode::Live, id).await.unwrap(), None);
-    let rival = world.open_rails("rival").await;
-    assert_eq!(world.woken(rival.who(), id).await, Cas::Lost);
-    assert!(due().await.is_empty());
-    assert_eq!(world.woken(&who, id).await, Cas::Won);
-    assert_eq!(due().await, [(who.clone(), id)]);
-    assert_eq!(woken().await, (None, Cas::Lost));
-    // During a poll the lease stays. When the poll ends, the next one is due, once.
-    let claimed = lease(2, Some(7));
-    assert_eq!(asked(&asking().await, &claimed).await, Cas::Won);
-    assert_eq!(asleep().await, Some(who.clone()));
-    assert_eq!(world.woken(&who, id).await, Cas::Won);
-    assert_eq!(woken().await, (None, Cas::Lost));
-    assert_eq!(asking().await, claimed);
-    assert!(due().await.is_empty());
-    assert_eq!(asked(&claimed, &lease(2, None)).await, Cas::Won);
-    assert_eq!(due().await, [(who.clone(), id)]);
-    let rested = lease(2, None);
-    assert_eq!(asked(&asking().await, &rested).await, Cas::Won);
-    assert_eq!((asking().await, due().await), (rested, Vec::new()));
-    // A record that has ended is watched once.
-    world.clock().advance(TTL);
-    rails.settling.advance(&who, id).await.unwrap();
-    assert!(world.rails_watched(Mode::Test).await.is_empty());
-    assert_eq!(woken().await, (Some(who.clone()), Cas::Won));
-    assert_eq!(woken().await, (None, Cas::Lost));
-    assert_eq!(world.rails_watched(Mode::Test).await, [(who.clone(), id)]);
-    assert!(due().await.is_empty());
-    // A record that was woken during the poll that ends it is watched once too.
-    let (_, id) = rails.redeemed("two", "101.00").await;
-    let record = world.record(&who, id).await.unwrap();
-    let claimed = lease(1, Some(8));
-    assert_eq!(
-        world.asked(&who, id, &record.asking, &claimed).await,
-        Cas::Won
-    );
-    assert_eq!(world.woken(&who, id).await, Cas::Won);
-    let ended = RailRecord {
-        state: RailState::Cancelled { at: world.now() },
-        watch_at: Some(world.now().plus(DAY)),
-        ..record
-    };
-    let mut tx = world.gate_begin().await;
-    let refid = ended.refid;
-    assert_eq!(tx.rail_end(&who, &claimed, &ended).await.unwrap(), Cas::Won);
-    let state = ended.transaction().state;
-    assert_eq!(
-        tx.transaction_end(&who, refid, state).await.unwrap(),
-        Cas::Won
-    );
-    tx.commit().await.unwrap();
-    assert!(world.rails_watched(Mode::Test).await.contains(&(who, id)));
 }
 
 // rule: gate.rail.one-winner, gate.rail.atomic
