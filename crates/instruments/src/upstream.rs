@@ -10,6 +10,8 @@ use crate::registry::{Counters, Gauges, Histograms, MetricRegistry, NamedGauges,
 /// The calls to the rail and to the verifier.
 const RAIL: [&str; 4] = ["instructions", "advance", "watch", "cancel"];
 const VERIFIER: [&str; 3] = ["start", "submit", "report"];
+const FINDINGS: [&str; 5] = ["underpaid", "overpaid", "late", "returned", "retracted"];
+const NOTIFICATIONS: [&str; 4] = ["woken", "awake", "elsewhere", "unknown"];
 
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -59,11 +61,13 @@ impl Metrics {
             "Payments at which the rail has other money than the payment: less (`underpaid`) or more (`overpaid`) has arrived, the rail has money of a payment that had failed or was cancelled (`late`), the money of a settled payment came back (`returned`), or the rail reports as failed or cancelled a payment that had settled (`retracted`)",
             ["finding"],
         );
+        rail_findings.begin(FINDINGS.map(|finding| [finding]));
         let rail_notifications = book.counters(
             "penstock_rail_notifications_total",
             "Signed notifications of rails: the payment's next report is due now (`woken`), was due already (`awake`), another rail holds the payment (`elsewhere`), or there is no such payment (`unknown`)",
             ["result"],
         );
+        rail_notifications.begin(NOTIFICATIONS.map(|result| [result]));
         let held_elsewhere = book.named_gauges(
             "penstock_held_elsewhere",
             "What upstreams hold that this process is not configured with, and about which it asks none: payments that are processing at a rail (`rail`), payments that ended there within the last 30 days (`rail_ended`), and pending verifications of open sessions (`verifier`)",

@@ -146,7 +146,10 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     }
     for (statement, index) in [
         (sessions::OVERDUE.sql.sqlite, "sessions_open ("),
-        (rails::NOTIFIED.sql.sqlite, "rail_records_by_id (id=?)"),
+        (
+            rails::NOTIFIED.sql.sqlite,
+            "rail_records_by_id (id=? AND mode=? AND kind=?)",
+        ),
         (rails::OLDEST.sql.sqlite, "rail_records_open ("),
         (
             rails::ERASE_PAYOUTS.sql.sqlite,

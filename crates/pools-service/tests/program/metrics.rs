@@ -317,6 +317,9 @@ fn sample<'m>(line: &'m str, exported: &BTreeMap<&str, &str>) -> (&'m str, BTree
     (of_histogram.unwrap_or(name), labels.collect())
 }
 
+/// The gauges that only the gate sets, with labels.
+const OF_GATE: [&str; 2] = ["penstock_held_elsewhere", "penstock_rail_open_items"];
+
 #[test]
 fn metrics_page_lists_exactly_the_exported_metrics() {
     let folder = tempfile::tempdir().unwrap();
@@ -345,6 +348,7 @@ fn metrics_page_lists_exactly_the_exported_metrics() {
     let exported: BTreeMap<&str, &str> = described.collect();
     let listed = listed();
     let kinds = listed.iter().map(|(name, (kind, _))| (&**name, &**kind));
+    let kinds = kinds.filter(|(name, _)| !OF_GATE.contains(name));
     assert_eq!(exported, kinds.collect());
     let mut seen = BTreeSet::new();
     for line in metrics.lines().filter(|line| !line.starts_with('#')) {
