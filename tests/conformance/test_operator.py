@@ -243,8 +243,8 @@ def test_verify_is_clean_after_every_kind_of_trade(world):
             for _ in range(3):
                 partner.poll(trade["quoteId"])
     report = world.installation.verify()
-    assert set(report) == {"ok", "figures", "breaches"}
-    assert report["breaches"] == [] and report["figures"]
+    assert set(report) == {"ok", "figures", "breaches", "open_items"}
+    assert report["breaches"] == [] and report["open_items"] == [] and report["figures"]
 
 
 # rule: cli.verify

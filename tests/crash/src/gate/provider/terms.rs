@@ -4,7 +4,7 @@ use kernel::Timestamp;
 use serde_json::{Map, Value, json};
 
 /// Addresses of two networks. Each fails the check of the other one.
-pub(super) const TRON_ADDRESS: &str = "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb";
+pub(super) const TRON_ADDRESS: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
 pub(super) const EVM_ADDRESS: &str = "0x000000000000000000000000000000000000dEaD";
 /// Less than any payment of a campaign.
 pub(super) const LESS: &str = "1.5";
