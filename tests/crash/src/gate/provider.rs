@@ -20,7 +20,7 @@ use test_support::http::{self, Reply, Request};
 use test_support::time;
 
 use ledger::Ledger;
-pub(super) use ledger::{Ended, Payment, status_of_record};
+pub(super) use ledger::{Ended, NOT_CANCELLABLE, Payment, status_of_record};
 use terms::Terms;
 #[cfg(test)]
 pub(super) use users::User;

@@ -266,7 +266,7 @@ impl Rail {
         let text = |field: &str| self.first.get(field).and_then(Value::as_str);
         let fiat = text("fiat_amount").unwrap_or_default();
         match (fiat.rsplit_once('.'), text("kind")) {
-            (Some((_, "31")), _) => "failed",
+            (Some((_, "31" | "34" | "35")), _) => "failed",
             (Some((_, "32")), Some("pay_in")) => "cancelled",
             _ => "settled",
         }

@@ -10,7 +10,7 @@ use kernel::Timestamp;
 use test_support::time;
 
 use super::super::Gate;
-use super::super::provider::{Arrived, Books, Ended, Payment, status_of_record};
+use super::super::provider::{Arrived, Books, Ended, NOT_CANCELLABLE, Payment, status_of_record};
 use super::super::rows::{PaymentRow, Rows, VerificationRow};
 use super::super::writing::notification;
 use super::orders;
@@ -153,8 +153,11 @@ fn of_payment(
     found
 }
 
+/// A cancellation that the rail refuses is stored during a poll, whose request to begin may still be on its way.
 fn begins_again(row: &PaymentRow, payment: &Payment) -> bool {
-    let stored = row.acknowledged_at;
+    let mut said = payment.said.iter();
+    let is_refused = said.any(|word| word.status == NOT_CANCELLABLE);
+    let stored = row.acknowledged_at.filter(|_| !is_refused);
     stored.is_some_and(|stored| payment.begins.iter().any(|begin| *begin > stored))
 }
 
@@ -186,7 +189,11 @@ fn explains_item(row: &PaymentRow, payment: &Payment) -> bool {
     match (row.status.as_str(), item) {
         ("processing", "underpaid") => arrived(Arrived::Less),
         ("processing", "overpaid") => arrived(Arrived::More),
-        ("failed" | "cancelled", "late") => said(&["settled"]),
+        ("failed" | "cancelled", "late") => {
+            let money = [Arrived::Less, Arrived::Whole, Arrived::More];
+            said(&["settled"]) || money.into_iter().any(arrived)
+        }
+        ("settled", "overpaid") => arrived(Arrived::More),
         ("settled", "returned") => said(&["returned"]),
         ("settled", "retracted") => said(&["failed", "cancelled"]),
         _ => false,
@@ -203,6 +210,16 @@ fn due_item(record: &str, word: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether an open item stays, although the status that the rail reports now requires none: a cancellation does not return what has
+/// arrived, and a settlement that does not say how much has arrived returns nothing.
+fn keeps_item(row: &PaymentRow, word: &str) -> bool {
+    let item = row.open_item.as_deref();
+    matches!(
+        (row.status.as_str(), item, word),
+        ("cancelled", Some("late"), "cancelled") | ("settled", Some("overpaid"), "settled")
+    )
+}
+
 /// The payments that must still change, each with the complaint.
 pub(super) fn open_ends(
     rows: &[PaymentRow],
@@ -213,9 +230,10 @@ pub(super) fn open_ends(
     for row in rows {
         let payment = payment_of(row, books);
         let end = payment.map(|payment| status_of_record(payment.status(now)));
-        let due = payment.and_then(|payment| due_item(&row.status, payment.word(now)));
+        let word = payment.map_or("", |payment| payment.word(now));
+        let due = due_item(&row.status, word);
         let has_end = end == Some(row.status.as_str());
-        let has_item = row.open_item.as_deref() == due;
+        let has_item = row.open_item.as_deref() == due || keeps_item(row, word);
         let why = complaints([
             (!row.has_ended(), "it has not ended"),
             (row.has_ended() && !has_end, "its rail has another end"),

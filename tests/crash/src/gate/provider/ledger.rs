@@ -22,6 +22,8 @@ const SLOW_MS: u64 = 2_500;
 pub(super) const LATE: u8 = 5;
 /// The reports that lie, counted from 1. The first one says `processing`, so that the gate has acknowledged the payment before.
 const LYING_REPORTS: RangeInclusive<u32> = 2..=3;
+/// The response to a cancellation that comes too late.
+pub(in crate::gate) const NOT_CANCELLABLE: &str = "not_cancellable";
 /// The status of a payment that has not begun. A report of it is 404.
 const UNKNOWN: &str = "unknown";
 
@@ -238,10 +240,15 @@ impl Ledger {
         let payment = self.entry(id, terms);
         let goes_on = matches!(payment.status(now), UNKNOWN | "processing");
         payment.cancelled |= goes_on && payment.terms.is_slow();
-        match payment.cancelled {
-            true => Answer::says(id, Word::new("cancelled", now)),
-            false => Answer::body(&json!({ "id": id, "status": "not_cancellable" })),
+        let status = match payment.cancelled {
+            true => "cancelled",
+            false => NOT_CANCELLABLE,
+        };
+        if !payment.cancelled && payment.begins.is_empty() {
+            // The payer has paid as instructed, so that the payment has begun.
+            payment.begins.push(now);
         }
+        Answer::says(id, Word::new(status, now))
     }
 
     /// Records that a response was sent.
