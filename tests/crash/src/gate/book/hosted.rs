@@ -212,10 +212,12 @@ impl Hosted {
     }
 
     /// Whether the hundredths of the fiat amount and the cancellations allow this end. A payer who does not pay cancels a purchase or
-    /// a swap. Only orders of live sessions have `.34`, which comes back, and `.35`, of which less arrives.
+    /// a swap. Only the rails of live payments return `.34`, and receive less of `.35`.
     fn may_end_as(&self, status: &str) -> bool {
+        let is_live = self.rail.contains("_live_");
         match self.fiat_amount.rsplit_once('.') {
-            Some((_, "31" | "34" | "35")) => status == "failed",
+            Some((_, "31")) => status == "failed",
+            Some((_, "34" | "35")) if is_live => status == "failed",
             Some((_, "32")) if self.kind != "pay_out" => status == "cancelled",
             Some((_, "33")) if self.given_up => status == "cancelled",
             Some((_, "33")) if self.giving_up => matches!(status, "completed" | "cancelled"),
