@@ -101,26 +101,28 @@ fn refusal_as_superseded_needs_request_for_later_quote() {
 
 #[test]
 fn fraction_of_amount_chooses_end_of_payment() {
-    let may_end = |side: &str, fiat: &str, status: &str| {
+    let may_end = |side: &str, rail: &str, fiat: &str, status: &str| {
         let (mut book, _) = clean();
         let mut body = in_widget("7", "tx_7", side).json();
         body["fiat_amount"] = json!(fiat);
         tell(&mut book, "p", Kind::Pay, Some("qt_7"), said(201, &body));
         let paid = book.orders.hosted.get_mut("tx_7").unwrap();
+        paid.rail = rail.to_owned();
         paid.read(status)
     };
-    for (side, fiat, end) in [
-        ("on_ramp", "20.00", "completed"),
-        ("on_ramp", "20.31", "failed"),
-        ("on_ramp", "20.32", "cancelled"),
-        ("on_ramp", "20.34", "failed"),
-        ("off_ramp", "20.35", "failed"),
-        ("swap", "20.32", "cancelled"),
-        ("off_ramp", "20.32", "completed"),
+    for (side, rail, fiat, end) in [
+        ("on_ramp", "pi_live_7", "20.00", "completed"),
+        ("on_ramp", "pi_live_7", "20.31", "failed"),
+        ("on_ramp", "pi_live_7", "20.32", "cancelled"),
+        ("on_ramp", "pi_live_7", "20.34", "failed"),
+        ("off_ramp", "po_live_7", "20.35", "failed"),
+        ("off_ramp", "po_test_7", "20.35", "completed"),
+        ("swap", "sw_live_7", "20.32", "cancelled"),
+        ("off_ramp", "po_live_7", "20.32", "completed"),
     ] {
         for status in ["completed", "failed", "cancelled"] {
-            let is_allowed = may_end(side, fiat, status);
-            assert_eq!(is_allowed, status == end, "{side} {fiat} {status}");
+            let is_allowed = may_end(side, rail, fiat, status);
+            assert_eq!(is_allowed, status == end, "{rail} {fiat} {status}");
         }
     }
 }
