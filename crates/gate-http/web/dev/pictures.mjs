@@ -67,6 +67,8 @@ const PICTURES = [
   ['done-sale', { flow: 'off_ramp' }, async (page, simulation) => { await pay(page, 'off_ramp'); simulation.finish(); await step(page, 'done'); }],
   ['failed', { amount: '250.31' }, async (page, simulation) => { await pay(page); simulation.finish(); await step(page, 'failed'); }],
   ['cancelled', {}, async (page) => { await pay(page); await act(page, 'cancel'); await step(page, 'price'); await page.waitForSelector('.receipt'); }],
+  ['part-arrived', { flow: 'swap' }, async (page, simulation) => { await pay(page, 'swap'); simulation.receive('0.001'); await page.waitForSelector('.note.warn'); }],
+  ['late', {}, async (page, simulation) => { await pay(page); simulation.report({ pay_until: simulation.session.payment.created_at }); await step(page, 'progress'); }],
   ['cancel-question', {}, async (page) => { await step(page, 'choose'); await act(page, 'cancel'); await page.waitForSelector('.ask'); }],
   ['unavailable', {}, async (page, simulation) => { const address = `${server.origin}/checkout#publishable_key=pk_test_docs&client_secret=gsec_docs`; simulation.unavailable = 'country_not_supported'; await page.goto(`${server.origin}/shop`); await page.goto(address); await step(page, 'unavailable'); }],
   ['over', { status: 'expired' }, (page) => step(page, 'over')],

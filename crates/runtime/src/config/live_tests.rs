@@ -185,6 +185,12 @@ fn mode_live_warns_of_settings_with_unexpected_effect() {
         ),
         (&widget, &verified, "", "RAIL VERIFIER"),
         (&widget, &unverified, "", "RAIL"),
+        (
+            &[&widget[..], &[("EDGE_COUNTRY_HEADER", "none")]].concat(),
+            &unverified,
+            "",
+            "RAIL VERIFIER",
+        ),
         (&[&widget[..], &[rail]].concat(), &verified, "", "VERIFIER"),
         (&[&widget[..], &[verifier]].concat(), &verified, "", "RAIL"),
         (
