@@ -7,13 +7,13 @@ use std::process::Command;
 use crate::ci::is_linting_build;
 use crate::tidy;
 use crate::workspace::Workspace;
-use crate::{Result, migrations, openapi, process, rules, timed, tools};
+use crate::{Result, migrations, openapi, process, rules, timed, tools, web};
 
 /// A check and the name that selects it on the command line.
 type Check = (&'static str, fn(&Workspace) -> Result<()>);
 
 /// The cheapest check comes first.
-const CHECKS: [Check; 10] = [
+const CHECKS: [Check; 11] = [
     ("fmt", |w| {
         process::run(w.cargo().args(["fmt", "--all", "--check"]))
     }),
@@ -21,6 +21,7 @@ const CHECKS: [Check; 10] = [
     ("tidy", |w| tidy::run(w)),
     ("migrations", |w| migrations::run(w, false)),
     ("rules", |w| rules::run(w, true)),
+    ("web", web::check),
     ("clippy", clippy),
     ("architecture", architecture),
     ("openapi", |w| openapi::run(w, true)),

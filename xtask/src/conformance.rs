@@ -145,6 +145,15 @@ fn python_environment(requirements: &Path, area: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
+/// Names the program of Node.js that is not installed, and says how to install it.
+pub(crate) fn missing_node() -> Option<String> {
+    let mut programs = ["node", "npm"].into_iter();
+    let missing = programs.find(|program| !process::installed(program))?;
+    Some(format!(
+        "{missing} is not installed: install Node.js 20.19 or newer with npm (https://nodejs.org)"
+    ))
+}
+
 /// Installs the locked npm packages of a folder in `home`, and returns their `node_modules`.
 fn node_environment(source: &Path, home: &Path) -> Result<PathBuf> {
     let manifest = source.join("package.json");
@@ -156,13 +165,8 @@ fn node_environment(source: &Path, home: &Path) -> Result<PathBuf> {
         )
         .into());
     }
-    for program in ["node", "npm"] {
-        if !process::installed(program) {
-            return Err(format!(
-                "{program} is not installed: install Node.js 20 or newer with npm (https://nodejs.org)"
-            )
-            .into());
-        }
+    if let Some(remedy) = missing_node() {
+        return Err(remedy.into());
     }
     let modules = home.join("node_modules");
     let wanted = sha256(&[fs::read(&manifest)?, fs::read(&lock)?].concat());

@@ -1,10 +1,11 @@
 //! `cargo xtask web`: builds the committed files that browsers load, compares them, or measures the limits of the widget in a browser.
+//! `cargo xtask check web`: checks the sources of these files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use crate::conformance::{self, BROWSER, remove_folder, web_environment};
+use crate::conformance::{self, BROWSER, missing_node, remove_folder, web_environment};
 use crate::programs::{self, PLAIN};
 use crate::workspace::Workspace;
 use crate::{Result, finish, process, servers};
@@ -34,16 +35,35 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCod
     Ok(ExitCode::SUCCESS)
 }
 
+/// Checks the types, the lints, the imports and the format of the sources.
+///
+/// A machine without Node.js leaves them out, because a change of Rust code does not need it. `cargo xtask ci` fails there anyway: its
+/// conformance suites need Node.js too.
+pub(crate) fn check(workspace: &Workspace) -> Result<()> {
+    if let Some(remedy) = missing_node() {
+        println!("NOT CHECKED: the sources in {WEB}. {remedy}");
+        return Ok(());
+    }
+    run_script(workspace, &copy_of_sources(workspace)?, "check")
+}
+
 /// Builds the files in a copy of the sources, and returns the folder of the copy.
 fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let home = web_environment(workspace, &workspace.target()?.join("conformance"))?;
+    let home = copy_of_sources(workspace)?;
     remove_folder(&home.join("dist"))?;
-    process::run(
-        Command::new("npm")
-            .current_dir(&home)
-            .args(["run", "build"]),
-    )?;
+    run_script(workspace, &home, "build")?;
     Ok(home)
+}
+
+fn copy_of_sources(workspace: &Workspace) -> Result<PathBuf> {
+    web_environment(workspace, &workspace.target()?.join("conformance"))
+}
+
+/// Runs a script of `package.json`, which may read the published documents.
+fn run_script(workspace: &Workspace, home: &Path, name: &str) -> Result<()> {
+    let mut command = Command::new("npm");
+    command.current_dir(home).args(["run", name]);
+    process::run(command.env("OPENAPI_DIR", workspace.path("docs/openapi")))
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {

@@ -11,7 +11,12 @@ function packagesOf(metafile) {
   const names = bundled.flatMap((path) => {
     const [, inside] = path.split(/.*node_modules\//);
     if (inside === undefined) return [];
-    return [inside.split('/').slice(0, inside.startsWith('@') ? 2 : 1).join('/')];
+    return [
+      inside
+        .split('/')
+        .slice(0, inside.startsWith('@') ? 2 : 1)
+        .join('/'),
+    ];
   });
   return [...new Set(names)].sort();
 }

@@ -51,15 +51,23 @@ export async function createSession(order: Order): Promise<CreatedSession> {
   } catch {
     throw new BackendError('network_error', 'The sandbox cannot be reached. Check that penstock sandbox still runs.');
   }
-  const body = await response.json().catch(() => null);
+  const body = (await response.json().catch(() => null)) as Partial<
+    CreatedSession & { code: string; message: string }
+  > | null;
   if (response.ok && typeof body?.client_secret === 'string') {
-    return body;
+    return body as CreatedSession;
   }
-  throw new BackendError(body?.code ?? 'unexpected_response', body?.message ?? `The sandbox responded with status ${response.status}.`);
+  throw new BackendError(
+    body?.code ?? 'unexpected_response',
+    body?.message ?? `The sandbox responded with status ${response.status}.`,
+  );
 }
 
 /** Follows the events without end. `onState` reports whether the connection works. */
-export async function followEvents(onEvents: (events: ReceivedEvent[], isNewLog: boolean) => void, onState: (isLive: boolean) => void): Promise<never> {
+export async function followEvents(
+  onEvents: (events: ReceivedEvent[], isNewLog: boolean) => void,
+  onState: (isLive: boolean) => void,
+): Promise<never> {
   let after = 0;
   let wait = 0;
   let backoff = FIRST_BACKOFF_MS;
@@ -69,7 +77,7 @@ export async function followEvents(onEvents: (events: ReceivedEvent[], isNewLog:
       if (!response.ok) {
         throw new Error(`status ${response.status}`);
       }
-      const { events, next }: { events: ReceivedEvent[]; next: number } = await response.json();
+      const { events, next } = (await response.json()) as { events: ReceivedEvent[]; next: number };
       onState(true);
       // A sandbox that was started again counts from the beginning.
       const isNewLog = next < after;

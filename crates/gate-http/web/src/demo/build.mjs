@@ -1,9 +1,10 @@
 // Builds the demo shop of `penstock sandbox`: one page, one script, one style.
 
-import { copyFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { LANGUAGES } from '../languages/load.mjs';
 
 const source = dirname(fileURLToPath(import.meta.url));
 
@@ -21,5 +22,8 @@ export async function buildDemo(dist) {
     target: ['chrome123', 'firefox120', 'safari17.5'],
     logLevel: 'warning',
   });
-  copyFileSync(join(source, 'demo.html'), join(dist, 'demo.html'));
+  const options = Object.keys(LANGUAGES).map((code) => `<option value="${code}">${code.toUpperCase()}</option>`);
+  const template = readFileSync(join(source, 'demo.html'), 'utf8');
+  const indent = ' '.repeat(14);
+  writeFileSync(join(dist, 'demo.html'), template.replace('%LANGUAGES%', options.join(`\n${indent}`)));
 }

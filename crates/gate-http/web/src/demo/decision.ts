@@ -32,7 +32,11 @@ const DECISIONS: Record<string, [Decision['state'], string]> = {
 /** Decides about a session by its events, in their order. Only events with a valid signature count. */
 export function decide(session: string | null, events: ReceivedEvent[]): Decision {
   if (!session) {
-    return { state: 'none', title: 'No order yet', reason: 'Your server decides after an event with a valid signature, and never earlier.' };
+    return {
+      state: 'none',
+      title: 'No order yet',
+      reason: 'Your server decides after an event with a valid signature, and never earlier.',
+    };
   }
   let decision: Decision = { state: 'waiting', title: 'Wait for the first event', reason: `Order ${session}.` };
   for (const event of events) {

@@ -37,7 +37,9 @@ function place(): Place {
 /** The price as a customer reads it, or as it was typed. */
 function priceText({ amount: value, currency: code }: Order): string {
   const isNumber = /^\d{1,12}(\.\d{1,2})?$/.test(value);
-  return isNumber ? new Intl.NumberFormat('en', { style: 'currency', currency: code }).format(Number(value)) : `${value || '…'} ${code}`;
+  return isNumber
+    ? new Intl.NumberFormat('en', { style: 'currency', currency: code }).format(Number(value))
+    : `${value || '…'} ${code}`;
 }
 
 function showOrder(): void {
@@ -133,7 +135,9 @@ function scrollToCheckout(): void {
 
 function logCallback(name: string, event: object = {}): void {
   const list = find('#callback-list');
-  const detail = Object.entries(event).map(([key, value]) => `${key}: ${value}`).join(', ');
+  const detail = Object.entries(event)
+    .map(([key, value]) => `${key}: ${value}`)
+    .join(', ');
   list.append(create('li', { 'data-callback': name }, create('b', {}, name), ` ${detail}`));
   find('#callback-count').textContent = String(list.childElementCount);
 }
@@ -195,7 +199,13 @@ function showLink({ url }: CreatedSession): void {
 
 // Webhooks
 
-const WORDS = { none: 'no order is known', waiting: 'waiting for the event', paid: 'completed', failed: 'failed', over: 'cancelled or expired' };
+const WORDS = {
+  none: 'no order is known',
+  waiting: 'waiting for the event',
+  paid: 'completed',
+  failed: 'failed',
+  over: 'cancelled or expired',
+};
 
 function showDecision(): void {
   const { state, title, reason } = decide(session, feed.events);

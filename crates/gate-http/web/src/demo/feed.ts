@@ -7,11 +7,17 @@ const FOLDED_AFTER_EVENTS = 8;
 /** The list keeps this many events, so that a long session stays fast. */
 const MAX_SHOWN_EVENTS = 200;
 
-const TIME = new Intl.DateTimeFormat('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3 });
+const TIME = new Intl.DateTimeFormat('en-GB', {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  fractionalSecondDigits: 3,
+});
 
 /** Kinds of JSON tokens, in the order of the expression's groups. */
 const TOKEN_CLASSES = ['json-key', 'json-text', 'json-word', 'json-number'];
-const TOKENS = /("(?:\\.|[^"\\])*")(?=\s*:)|("(?:\\.|[^"\\])*")|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
+const TOKENS =
+  /("(?:\\.|[^"\\])*")(?=\s*:)|("(?:\\.|[^"\\])*")|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g;
 
 /** Formats JSON with coloured tokens. */
 function highlight(value: unknown): Node[] {
@@ -49,14 +55,29 @@ function entryOf(event: ReceivedEvent, current: string | null): HTMLElement {
         'summary',
         {},
         create('span', { class: 'event-type' }, event.type),
-        create('time', { datetime: event.received_at, title: event.received_at }, Number.isNaN(time.getTime()) ? event.received_at : TIME.format(time)),
+        create(
+          'time',
+          { datetime: event.received_at, title: event.received_at },
+          Number.isNaN(time.getTime()) ? event.received_at : TIME.format(time),
+        ),
         create('span', { class: event.verified ? 'verified' : 'unverified' }, verified),
       ),
       create(
         'div',
         { class: 'event-body' },
-        create('dl', { class: 'headers' }, ...Object.entries(event.headers).flatMap(([name, value]) => [create('dt', {}, `${name}:`), create('dd', {}, value)])),
-        create('pre', { tabindex: '0', 'aria-label': `Body of ${event.type}` }, create('code', {}, ...highlight(event.body))),
+        create(
+          'dl',
+          { class: 'headers' },
+          ...Object.entries(event.headers).flatMap(([name, value]) => [
+            create('dt', {}, `${name}:`),
+            create('dd', {}, value),
+          ]),
+        ),
+        create(
+          'pre',
+          { tabindex: '0', 'aria-label': `Body of ${event.type}` },
+          create('code', {}, ...highlight(event.body)),
+        ),
       ),
     ),
   );
@@ -106,7 +127,13 @@ export class Feed {
         this.newest?.removeAttribute('open');
       }
       newest.open = true;
-      newest.querySelector('summary')?.addEventListener('click', () => { newest.dataset.chosen = ''; }, { once: true });
+      newest.querySelector('summary')?.addEventListener(
+        'click',
+        () => {
+          newest.dataset.chosen = '';
+        },
+        { once: true },
+      );
       this.newest = newest;
     }
   }

@@ -101,7 +101,11 @@ response.sendStatus(204);`,
 };
 
 function render({ title, note, code }: Snippet): HTMLElement {
-  const copy = create('button', { type: 'button', class: 'copy', 'data-action': 'copy', 'aria-label': `Copy the code of ${title.toLowerCase()}` }, 'Copy');
+  const copy = create(
+    'button',
+    { type: 'button', class: 'copy', 'data-action': 'copy', 'aria-label': `Copy the code of ${title.toLowerCase()}` },
+    'Copy',
+  );
   copy.addEventListener('click', () => void copyText(code, copy));
   return create(
     'article',

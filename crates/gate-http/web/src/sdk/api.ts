@@ -115,7 +115,9 @@ export interface GateRampCallbacks {
    * It is called once for a payment, and only by the page in which the user made it: after a reload the widget shows the address.
    * UX signal only: a hash completes nothing. The gate watches the network, and webhooks decide.
    */
-  onInitiateDeposit?: ((request: DepositRequest) => DepositResult | null | undefined | Promise<DepositResult | null | undefined>) | undefined;
+  onInitiateDeposit?:
+    | ((request: DepositRequest) => DepositResult | null | undefined | Promise<DepositResult | null | undefined>)
+    | undefined;
 }
 
 /** Mistake in the integration. `code` is stable; `message` names the option and the remedy. */

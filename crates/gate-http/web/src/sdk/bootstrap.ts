@@ -26,14 +26,17 @@ function refuse(code: string, message: string): { refusal: BootstrapRefusal } {
 }
 
 async function readResponse(response: Response): Promise<BootstrapResult> {
-  const body: Record<string, unknown> | null = await response.json().catch(() => null);
+  const body = (await response.json().catch(() => null)) as Record<string, unknown> | null;
   if (response.ok && typeof body?.embed_token === 'string') {
     return { token: body as unknown as EmbedToken };
   }
   if (typeof body?.code === 'string') {
     return refuse(body.code, String(body.message));
   }
-  return refuse('unexpected_response', `The gate's response to the bootstrap has status ${response.status} and is malformed.`);
+  return refuse(
+    'unexpected_response',
+    `The gate's response to the bootstrap has status ${response.status} and is malformed.`,
+  );
 }
 
 /**
@@ -43,16 +46,31 @@ async function readResponse(response: Response): Promise<BootstrapResult> {
  * suspended partner, and an opaque request shows whether the gate is reachable.
  * Returns undefined if the gate accepts this page, so that the first failure was a passing one.
  */
-async function explainHiddenResponse(settings: Settings, url: string, signal: AbortSignal): Promise<BootstrapResult | undefined> {
+async function explainHiddenResponse(
+  settings: Settings,
+  url: string,
+  signal: AbortSignal,
+): Promise<BootstrapResult | undefined> {
   try {
     const query = `?publishable_key=${encodeURIComponent(settings.publishableKey)}`;
-    const response = await fetch(url + query, { method: 'POST', credentials: 'omit', referrerPolicy: 'no-referrer', signal });
+    const response = await fetch(url + query, {
+      method: 'POST',
+      credentials: 'omit',
+      referrerPolicy: 'no-referrer',
+      signal,
+    });
     return response.ok ? undefined : await readResponse(response);
   } catch {
     // Only a page that the gate knows can read a response.
   }
   try {
-    await fetch(`${settings.gateOrigin}/health`, { mode: 'no-cors', credentials: 'omit', referrerPolicy: 'no-referrer', cache: 'no-store', signal });
+    await fetch(`${settings.gateOrigin}/health`, {
+      mode: 'no-cors',
+      credentials: 'omit',
+      referrerPolicy: 'no-referrer',
+      cache: 'no-store',
+      signal,
+    });
   } catch {
     return refuse(
       'network_error',

@@ -64,7 +64,13 @@ function declarations() {
   );
   const problems = ts.getPreEmitDiagnostics(program);
   if (problems.length > 0) {
-    throw new Error(ts.formatDiagnostics(problems, { getCurrentDirectory: () => source, getCanonicalFileName: (name) => name, getNewLine: () => '\n' }));
+    throw new Error(
+      ts.formatDiagnostics(problems, {
+        getCurrentDirectory: () => source,
+        getCanonicalFileName: (name) => name,
+        getNewLine: () => '\n',
+      }),
+    );
   }
   const emitted = {};
   program.emit(undefined, (path, text) => {
@@ -91,7 +97,10 @@ export async function buildSdk(dist) {
 
   const emitted = declarations();
   // The class mentions only the public types and itself: private members have no type in a declaration.
-  const gate = emitted['gate.d.ts'].replace(/^import [^;]*;\n/gm, '').replace(/^export \* from [^;]*;\n/gm, '').replace(/^export \{\};\n/gm, '');
+  const gate = emitted['gate.d.ts']
+    .replace(/^import [^;]*;\n/gm, '')
+    .replace(/^export \* from [^;]*;\n/gm, '')
+    .replace(/^export \{\};\n/gm, '');
   writeFileSync(join(dist, 'gate.d.ts'), emitted['api.d.ts'] + gate);
   writeFileSync(join(dist, 'react.d.ts'), emitted['react.d.ts']);
 }

@@ -71,7 +71,10 @@ export class GateRamp {
   static redirectToCheckout(options: RedirectOptions): void {
     const { publishableKey, clientSecret, widgetOrigin, theme, locale } = readSettings(options);
     if (!clientSecret) {
-      throw new GateRampError('invalid_option', 'clientSecret is required for a redirect: create a session on your server first.');
+      throw new GateRampError(
+        'invalid_option',
+        'clientSecret is required for a redirect: create a session on your server first.',
+      );
     }
     const fragment = new URLSearchParams({ publishable_key: publishableKey, client_secret: clientSecret });
     if (options.theme) {

@@ -27,7 +27,7 @@ export function remember(token: EmbedToken): void {
 
 function read(session: string): EmbedToken | undefined {
   try {
-    return JSON.parse(sessionStorage.getItem(ENTRY + session) ?? 'null') ?? kept[session];
+    return (JSON.parse(sessionStorage.getItem(ENTRY + session) ?? 'null') as EmbedToken | null) ?? kept[session];
   } catch {
     return kept[session];
   }

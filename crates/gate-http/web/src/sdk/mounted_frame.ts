@@ -1,5 +1,6 @@
 import type { GateRampCallbacks, GateRampTheme } from './api.js';
 import { bootstrap, type BootstrapRefusal, type EmbedToken } from './bootstrap.js';
+import { FRAME_TEXTS, type FrameTexts } from './frame_texts.js';
 import { recall, remember } from './memory.js';
 import type { Settings } from './settings.js';
 
@@ -14,22 +15,6 @@ const RENEWAL_PAUSE_MS = 3_000;
 const INITIAL_HEIGHT_PX = 480;
 /** Larger heights are refused, so that a defect cannot stretch the page without end. */
 const MAX_HEIGHT_PX = 20_000;
-
-const TITLES: Record<string, string> = {
-  de: 'Sichere Zahlung',
-  fr: 'Paiement sécurisé',
-  es: 'Pago seguro',
-  it: 'Pagamento sicuro',
-  nl: 'Veilig betalen',
-};
-
-const LOADING: Record<string, string> = {
-  de: 'Wird geladen …',
-  fr: 'Chargement…',
-  es: 'Cargando…',
-  it: 'Caricamento…',
-  nl: 'Laden…',
-};
 
 /** Steps that show a payment that has begun. */
 const PAYMENT_STEPS = ['instructions', 'progress', 'done'];
@@ -133,15 +118,15 @@ export class MountedFrame {
     return this.abort.signal.aborted;
   }
 
-  private get language(): string {
-    return (this.settings.locale ?? navigator.language).slice(0, 2);
+  private get texts(): FrameTexts {
+    return FRAME_TEXTS[(this.settings.locale ?? navigator.language).slice(0, 2)] ?? FRAME_TEXTS.en;
   }
 
   /** Text below the transparent frame until the widget has its token. It takes no room of its own. */
   private createPlaceholder(): HTMLElement {
     const placeholder = document.createElement('div');
     placeholder.setAttribute('role', 'status');
-    placeholder.textContent = LOADING[this.language] ?? 'Loading…';
+    placeholder.textContent = this.texts.loading;
     setStyles(placeholder, {
       height: `${INITIAL_HEIGHT_PX}px`,
       'margin-bottom': `-${INITIAL_HEIGHT_PX}px`,
@@ -162,10 +147,16 @@ export class MountedFrame {
       fragment.set('flow', flow);
     }
     const frame = document.createElement('iframe');
-    frame.title = TITLES[this.language] ?? 'Secure checkout';
+    frame.title = this.texts.title;
     frame.allow = 'payment; clipboard-write';
     frame.referrerPolicy = 'no-referrer';
-    setStyles(frame, { all: 'initial', 'color-scheme': 'inherit', display: 'block', width: '100%', height: `${INITIAL_HEIGHT_PX}px` });
+    setStyles(frame, {
+      all: 'initial',
+      'color-scheme': 'inherit',
+      display: 'block',
+      width: '100%',
+      height: `${INITIAL_HEIGHT_PX}px`,
+    });
     frame.src = `${widgetOrigin}/embed?publishable_key=${encodeURIComponent(publishableKey)}#${fragment}`;
     return frame;
   }
@@ -336,7 +327,7 @@ export class MountedFrame {
 
   /** Accepts messages of this frame, from the widget's exact origin and of a known shape, and ignores all others. */
   private readonly receive = (event: MessageEvent): void => {
-    const message: Message | null = event.data;
+    const message = event.data as Message | null;
     if (event.source !== this.frame.contentWindow || event.origin !== this.settings.widgetOrigin || !event.source) {
       return;
     }
@@ -351,7 +342,12 @@ export class MountedFrame {
       this.answerReady();
     } else if (!this.frameReady) {
       return;
-    } else if (type === 'resize' && Number.isFinite(height) && (height as number) > 0 && (height as number) <= MAX_HEIGHT_PX) {
+    } else if (
+      type === 'resize' &&
+      Number.isFinite(height) &&
+      (height as number) > 0 &&
+      (height as number) <= MAX_HEIGHT_PX
+    ) {
       setStyles(this.frame, { height: `${Math.ceil(height as number)}px` });
     } else if (type === 'step' && isText(step)) {
       this.followStep(step);
@@ -378,7 +374,7 @@ export class MountedFrame {
   }
 }
 
-async function refuseOrigin(): ReturnType<typeof bootstrap> {
+function refuseOrigin(): Awaited<ReturnType<typeof bootstrap>> {
   return {
     refusal: {
       unavailable: false,

@@ -24,7 +24,16 @@ export function RampCheckout(props: RampCheckoutProps): ReactElement {
   });
 
   useEffect(() => {
-    const created = new GateRamp({ publishableKey, clientSecret, environment, theme: latest.current.theme, locale, flow, gateOrigin, widgetOrigin });
+    const created = new GateRamp({
+      publishableKey,
+      clientSecret,
+      environment,
+      theme: latest.current.theme,
+      locale,
+      flow,
+      gateOrigin,
+      widgetOrigin,
+    });
     let isCurrent = true;
     ramp.current = created;
     // StrictMode runs an effect, its cleanup, and the effect again in one task. Only the last one reaches this microtask.

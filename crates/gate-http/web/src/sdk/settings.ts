@@ -57,7 +57,9 @@ function readClientSecret(secret: unknown): string | undefined {
   }
   refuseSecretKey('clientSecret', secret);
   if (typeof secret !== 'string' || !/^gsec_\S+$/.test(secret)) {
-    throw invalid('clientSecret must be the client_secret (gsec_…) from the response that created the session on your server.');
+    throw invalid(
+      'clientSecret must be the client_secret (gsec_…) from the response that created the session on your server.',
+    );
   }
   return secret;
 }
@@ -72,11 +74,12 @@ function readChoice<T extends string>(name: string, value: unknown, allowed: str
   return value as T;
 }
 
-function readLocale(locale: unknown): string | undefined {
+function readLocale(locale: string | null | undefined): string | undefined {
   if (locale == null) {
     return undefined;
   }
   try {
+    // A page without types may pass an `Intl.Locale`, whose text is its tag.
     return Intl.getCanonicalLocales(String(locale).replace(/_/g, '-'))[0];
   } catch {
     throw invalid("locale must be a BCP 47 language tag such as 'de' or 'fr-CA'.");
@@ -86,7 +89,9 @@ function readLocale(locale: unknown): string | undefined {
 function readOrigin(name: string, option: unknown, served: string): string {
   const value = option ?? served;
   if (option == null && served.startsWith('{{')) {
-    throw invalid(`${name} is required with the npm package: pass the origin of your gate, such as 'https://pay.example.com'.`);
+    throw invalid(
+      `${name} is required with the npm package: pass the origin of your gate, such as 'https://pay.example.com'.`,
+    );
   }
   try {
     const url = new URL(value as string);

@@ -1,6 +1,3 @@
-import type { Misfit } from './address_checks';
-import type { Network } from './types';
-
 /** Zero-width characters, marks of the writing direction, and the soft hyphen. */
 const INVISIBLE = /[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]/g;
 
@@ -23,18 +20,11 @@ export function readAddress(pasted: string): string {
 /** A name such as `x.eth`. No address contains a dot. */
 export const isName = (text: string): boolean => /^[^\s.:/?@]+(\.[^\s.:/?@]+)+$/.test(text);
 
-let checks: Promise<typeof import('./address_checks') | null> | null = null;
-let loaded: typeof import('./address_checks') | null = null;
+type Checks = typeof import('./address_checks');
+let checks: Promise<Checks | null> | null = null;
 
-/** Loads the checks, which need hash functions. Without them the server's check decides alone. */
-export function loadChecks(): Promise<unknown> {
-  checks ??= import('./address_checks').catch(() => null).then((found) => {
-    if (!found) checks = null;
-    return (loaded = found);
-  });
+/** Loads the checks, which need a hash function. Returns null after a failure, and the next call tries again. */
+export function loadChecks(): Promise<Checks | null> {
+  checks ??= import('./address_checks').catch(() => (checks = null));
   return checks;
 }
-
-export const misfitOf = (address: string, network: Network, others: Network[]): Misfit | null => loaded?.misfitOf(address, network, others) ?? null;
-
-export const areChecksLoaded = (): boolean => loaded !== null;

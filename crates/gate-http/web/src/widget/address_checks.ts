@@ -5,8 +5,8 @@ import { fromBase58, fromBase58Check, witnessFits } from './encodings';
 const isZero = (bytes: number[]) => bytes.every((byte) => byte === 0);
 
 /** A TRON address is 21 bytes with a checksum, and begins with 0x41. */
-function tronFits(address: string): boolean {
-  const bytes = fromBase58Check(address);
+async function tronFits(address: string): Promise<boolean> {
+  const bytes = await fromBase58Check(address);
   return bytes?.length === 21 && bytes[0] === 0x41 && !isZero(bytes.slice(1));
 }
 
@@ -17,13 +17,19 @@ function solanaFits(address: string): boolean {
 }
 
 /** Addresses of the main network: a key or a script with a checksum, or a witness program. None of them is zero. */
-function bitcoinFits(address: string): boolean {
-  const bytes = fromBase58Check(address);
-  return bytes ? bytes.length === 21 && (bytes[0] === 0 || bytes[0] === 5) && !isZero(bytes.slice(1)) : witnessFits(address, 'bc');
+async function bitcoinFits(address: string): Promise<boolean> {
+  const bytes = await fromBase58Check(address);
+  return bytes
+    ? bytes.length === 21 && (bytes[0] === 0 || bytes[0] === 5) && !isZero(bytes.slice(1))
+    : witnessFits(address, 'bc');
 }
 
 /** Checks of wallet addresses by chain, of the chains that the service checks. They catch mix-ups early; the server's check decides. */
-const CHECKS = new Map([['bitcoin', bitcoinFits], ['solana', solanaFits], ['tron', tronFits]]);
+const CHECKS = new Map<string, (address: string) => boolean | Promise<boolean>>([
+  ['bitcoin', bitcoinFits],
+  ['solana', solanaFits],
+  ['tron', tronFits],
+]);
 const EVM = /^0x[0-9a-fA-F]{40}$/;
 /** The length of a block of Keccak-256. */
 const BLOCK_BYTES = 136;
@@ -61,17 +67,19 @@ const FORMS = new Map([
 ]);
 
 /** Returns null for an address of this network. `others` are the networks that the session offers. */
-export function misfitOf(address: string, { chain, evm }: Network, others: Network[]): Misfit | null {
-  if (addressFits(address, chain, evm)) return null;
+export async function misfitOf(address: string, { chain, evm }: Network, others: Network[]): Promise<Misfit | null> {
+  if (await addressFits(address, chain, evm)) return null;
   const form = evm ? EVM : FORMS.get(chain);
   if (form?.test(address) && !/^0x0+$/.test(address)) return 'sum';
-  // A form that nothing checks would fit any text.
-  const known = others.filter((one) => one.evm || CHECKS.has(one.chain));
-  const other = known.find((one) => addressFits(address, one.chain, one.evm));
-  return other ? { other: other.chain } : 'else';
+  for (const other of others) {
+    // A form that nothing checks would fit any text.
+    const isChecked = other.evm || CHECKS.has(other.chain);
+    if (isChecked && (await addressFits(address, other.chain, other.evm))) return { other: other.chain };
+  }
+  return 'else';
 }
 
-export function addressFits(address: string, chain: string, evm: boolean): boolean {
+export async function addressFits(address: string, chain: string, evm: boolean): Promise<boolean> {
   if (evm) {
     return EVM.test(address) && !/^0x0+$/.test(address) && checksumFits(address);
   }

@@ -1,7 +1,8 @@
-import { isName, misfitOf } from './address';
+import { isName, readAddress } from './address';
+import type { Misfit } from './address_checks';
 import { payoutFaults, type PayoutTexts } from './payout';
 import type { MessageKey } from './i18n';
-import type { Payment, Session, Side, SideOptions } from './types';
+import type { Network, Payment, Session, Side, SideOptions } from './types';
 
 /** What the user chooses and types before a payment. Each field of the form has the name of its member. */
 export interface Draft extends PayoutTexts {
@@ -15,10 +16,16 @@ export interface Draft extends PayoutTexts {
 }
 
 /** A session names its targets in upper case, and the catalogue names networks in lower case. */
-export const sameName = (one: string, other: string | null | undefined): boolean => one.toLowerCase() === other?.toLowerCase();
+export const sameName = (one: string, other: string | null | undefined): boolean =>
+  one.toLowerCase() === other?.toLowerCase();
 
 /** The first choices of a side. What the user typed earlier stays. */
-export function draftOf(side: Side, entry: SideOptions | undefined, session: Session | null, earlier: Draft | null): Draft {
+export function draftOf(
+  side: Side,
+  entry: SideOptions | undefined,
+  session: Session | null,
+  earlier: Draft | null,
+): Draft {
   const asset = entry?.assets.find((one) => sameName(one.symbol, session?.target_token)) ?? entry?.assets[0];
   const source = entry?.assets.find((one) => one.symbol !== asset?.symbol);
   const network = asset?.networks.find((one) => sameName(one.chain, session?.target_network)) ?? asset?.networks[0];
@@ -34,29 +41,45 @@ export function draftOf(side: Side, entry: SideOptions | undefined, session: Ses
   };
 }
 
+/** What the customer typed and chose in the form. */
+export function typed(draft: Draft, fields: Partial<Draft>, session: Session, entry: SideOptions | undefined): Draft {
+  const next = { ...draft, ...fields };
+  return consistent(
+    session.wallet_address ? next : { ...next, wallet_address: readAddress(next.wallet_address) },
+    entry,
+  );
+}
+
 /** Keeps the choices consistent after a change: a swap has two assets, and each asset has its own networks. */
-export function mend(draft: Draft, entry: SideOptions | undefined): void {
-  const networksOf = (symbol: string) => entry?.assets.find((one) => one.symbol === symbol)?.networks ?? [];
-  if (draft.side === 'swap' && draft.source_asset === draft.asset) {
-    draft.source_asset = entry?.assets.find((one) => one.symbol !== draft.asset)?.symbol ?? '';
-  }
-  if (!networksOf(draft.asset).some((one) => one.chain === draft.network)) {
-    draft.network = networksOf(draft.asset)[0]?.chain ?? '';
-  }
-  if (!networksOf(draft.source_asset).some((one) => one.chain === draft.source_network)) {
-    draft.source_network = networksOf(draft.source_asset)[0]?.chain ?? '';
-  }
+function consistent(draft: Draft, entry: SideOptions | undefined): Draft {
+  const assets = entry?.assets ?? [];
+  const networkOf = (symbol: string, chain: string) => {
+    const networks = assets.find((one) => one.symbol === symbol)?.networks ?? [];
+    return networks.some((one) => one.chain === chain) ? chain : (networks[0]?.chain ?? '');
+  };
+  const isTwice = draft.side === 'swap' && draft.source_asset === draft.asset;
+  const source_asset = isTwice ? (assets.find((one) => one.symbol !== draft.asset)?.symbol ?? '') : draft.source_asset;
+  const network = networkOf(draft.asset, draft.network);
+  return { ...draft, network, source_asset, source_network: networkOf(source_asset, draft.source_network) };
 }
 
 /** The choices of an earlier payment, as far as they are still offered. */
-export function adopt(draft: Draft, payment: Payment, entry: SideOptions | undefined): void {
-  if (draft.side !== payment.side) return;
+export function adopt(draft: Draft, payment: Payment, entry: SideOptions | undefined): Draft {
+  if (draft.side !== payment.side) return draft;
+  const { asset, network, source_asset, source_network, payment_method } = payment;
   const isOffered = (symbol: string | null, chain: string | null) =>
-    entry?.assets.some((one) => one.symbol === symbol && one.networks.some((network) => network.chain === chain)) === true;
-  if (isOffered(payment.asset, payment.network)) Object.assign(draft, { asset: payment.asset, network: payment.network });
-  if (isOffered(payment.source_asset, payment.source_network)) Object.assign(draft, { source_asset: payment.source_asset, source_network: payment.source_network });
-  if (entry?.methods.some((one) => one.id === payment.payment_method)) draft.payment_method = payment.payment_method ?? '';
-  mend(draft, entry);
+    entry?.assets.some((one) => one.symbol === symbol && one.networks.some((network) => network.chain === chain)) ===
+    true;
+  const isMethod = entry?.methods.some((one) => one.id === payment_method) === true;
+  const adopted = {
+    ...draft,
+    ...(isOffered(asset, network) ? { asset, network } : {}),
+    ...(source_asset && source_network && isOffered(source_asset, source_network)
+      ? { source_asset, source_network }
+      : {}),
+    ...(payment_method && isMethod ? { payment_method } : {}),
+  };
+  return consistent(adopted, entry);
 }
 
 /** What is wrong with a field: its alert's code, and the text for the user. */
@@ -68,30 +91,73 @@ export interface Fault {
 }
 
 /** The form of account that the chosen payout method asks for. */
-export const accountOf = (draft: Draft, entry: SideOptions | undefined) => entry?.methods.find((one) => one.id === draft.payment_method)?.account;
+export const accountOf = (draft: Draft, entry: SideOptions | undefined) =>
+  entry?.methods.find((one) => one.id === draft.payment_method)?.account;
 
-/** The chosen network of the asset that the user receives. */
-const chainOf = (draft: Draft, entry: SideOptions | undefined) =>
+/** The chosen network of the asset that the customer receives. */
+const networkOf = (draft: Draft, entry: SideOptions | undefined): Network | undefined =>
   entry?.assets.find((one) => one.symbol === draft.asset)?.networks.find((one) => one.chain === draft.network);
 
-function addressFault(draft: Draft, entry: SideOptions | undefined): Fault | null {
+/** What is known about an address on a network. */
+export interface Check {
+  readonly address: string;
+  readonly chain: string;
+  /** False until the check has ended, and if it cannot be made: then the check of the gate decides alone. */
+  readonly isKnown: boolean;
+  readonly misfit: Misfit | null;
+}
+
+/** The details of a payment as far as they have to fit together. */
+interface Details {
+  readonly draft: Draft;
+  readonly session: Session;
+  readonly check: Check | null;
+}
+
+/** The address that has to be checked, and its network. */
+export function addressOf(
+  { draft, session }: Details,
+  entry: SideOptions | undefined,
+): { address: string; network: Network } | null {
+  const { wallet_address: address, side } = draft;
+  const network = networkOf(draft, entry);
+  return network && side !== 'off_ramp' && !session.wallet_address && address && !isName(address)
+    ? { address, network }
+    : null;
+}
+
+/** The check of the address that is typed now. */
+export function checkOf(details: Details, entry: SideOptions | undefined): Check | null {
+  const wanted = addressOf(details, entry);
+  const { check } = details;
+  return wanted && check?.address === wanted.address && check.chain === wanted.network.chain ? check : null;
+}
+
+function addressFault(details: Details, entry: SideOptions | undefined): Fault | null {
+  const { draft, session } = details;
   const address = draft.wallet_address;
-  const chain = chainOf(draft, entry);
-  if (isName(address)) return { code: 'wallet_address_is_a_name', text: chain?.evm ? 'walletName' : 'walletNameElse' };
+  if (session.wallet_address) return null;
+  if (isName(address))
+    return { code: 'wallet_address_is_a_name', text: networkOf(draft, entry)?.evm ? 'walletName' : 'walletNameElse' };
   const code = 'invalid_address';
   if (!address) return { code, text: 'walletEmpty' };
-  const misfit = chain && misfitOf(address, chain, entry?.assets.flatMap((one) => one.networks) ?? []);
+  const misfit = checkOf(details, entry)?.misfit;
   if (!misfit) return null;
   if (typeof misfit === 'object') return { code, text: 'walletOther', other: misfit.other };
   return { code, text: misfit === 'sum' ? 'walletSum' : 'walletElse' };
 }
 
-/** Checks the details and returns what is wrong with each field that needs attention. */
-export function faultsOf(draft: Draft | null, session: Session | null, entry: SideOptions | undefined): Record<string, Fault> {
-  if (!draft) return {};
+/** What is wrong with each field that needs attention, by the name of the field. */
+export type Faults = Partial<Record<string, Fault>>;
+
+/** Checks the details. */
+export function faultsOf(details: Details, entry: SideOptions | undefined): Faults {
+  const { draft } = details;
   if (draft.side === 'off_ramp') {
-    return Object.fromEntries(payoutFaults(accountOf(draft, entry), draft).map(([name, text]) => [name, { code: `invalid_${name}`, text }]));
+    return Object.fromEntries(
+      payoutFaults(accountOf(draft, entry), draft).map(([name, text]) => [name, { code: `invalid_${name}`, text }]),
+    );
   }
-  const fault = session?.wallet_address ? null : addressFault(draft, entry);
+  const fault = addressFault(details, entry);
   return fault ? { wallet_address: fault } : {};
 }

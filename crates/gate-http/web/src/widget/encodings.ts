@@ -1,5 +1,3 @@
-import { sha256 } from '@noble/hashes/sha2.js';
-
 /** Text encodings of addresses: base58, base58 with a checksum, and bech32. */
 
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
@@ -30,12 +28,15 @@ export function fromBase58(text: string): number[] | null {
   return [...new Array<number>(zeros).fill(0), ...bytes.reverse()];
 }
 
+/** Browsers hash in a secure context alone. In any other this fails. */
+const sha256 = (bytes: BufferSource): Promise<ArrayBuffer> => crypto.subtle.digest('SHA-256', bytes);
+
 /** Decodes base58 whose last four bytes are a checksum. Returns the bytes before it, or null. */
-export function fromBase58Check(text: string): number[] | null {
+export async function fromBase58Check(text: string): Promise<number[] | null> {
   const bytes = fromBase58(text);
   if (!bytes || bytes.length <= CHECKSUM_BYTES) return null;
   const body = bytes.slice(0, -CHECKSUM_BYTES);
-  const hash = sha256(sha256(Uint8Array.from(body)));
+  const hash = new Uint8Array(await sha256(await sha256(Uint8Array.from(body))));
   return bytes.slice(-CHECKSUM_BYTES).every((byte, index) => byte === hash[index]) ? body : null;
 }
 
@@ -54,7 +55,8 @@ function polymod(values: number[]): number {
 /** Checks a segregated witness address: prefix, checksum of its version, and a program of a valid length that is not zero. */
 export function witnessFits(text: string, prefix: string): boolean {
   const lower = text.toLowerCase();
-  if ((text !== lower && text !== text.toUpperCase()) || text.length > 90 || !lower.startsWith(`${prefix}1`)) return false;
+  if ((text !== lower && text !== text.toUpperCase()) || text.length > 90 || !lower.startsWith(`${prefix}1`))
+    return false;
   const values = [...lower.slice(prefix.length + 1)].map((sign) => BECH32.indexOf(sign));
   const [version] = values;
   if (version === undefined || version > 16 || values.includes(-1) || values.length < 7) return false;
@@ -65,5 +67,9 @@ export function witnessFits(text: string, prefix: string): boolean {
   const spareBits = (data.length * 5) % 8;
   const isPadded = spareBits < 5 && ((data[data.length - 1] ?? 0) & ((1 << spareBits) - 1)) === 0;
   const bytes = Math.floor((data.length * 5) / 8);
-  return isPadded && data.some((value) => value > 0) && (version === 0 ? bytes === 20 || bytes === 32 : bytes >= 2 && bytes <= 40);
+  return (
+    isPadded &&
+    data.some((value) => value > 0) &&
+    (version === 0 ? bytes === 20 || bytes === 32 : bytes >= 2 && bytes <= 40)
+  );
 }

@@ -1,18 +1,27 @@
-import { en, type MessageKey, type Messages } from './languages/en';
+import { messages as en } from '../languages/en';
+import type { Language } from '../languages/list';
 import type { Side } from './types';
-export type { MessageKey };
 
-const LOADERS: Record<string, () => Promise<{ messages: Messages }>> = {
-  de: () => import('./languages/de'),
-  fr: () => import('./languages/fr'),
-  es: () => import('./languages/es'),
-  it: () => import('./languages/it'),
-  nl: () => import('./languages/nl'),
-};
+type Messages = typeof en;
+export type MessageKey = keyof Messages;
+type Loader = () => Promise<{ messages: Messages }>;
+
+/** English is part of the first script. The others are loaded when they are needed. */
+const LOADERS: Record<string, Loader> = {
+  de: () => import('../languages/de'),
+  fr: () => import('../languages/fr'),
+  es: () => import('../languages/es'),
+  it: () => import('../languages/it'),
+  nl: () => import('../languages/nl'),
+} satisfies Record<Exclude<Language, 'en'>, Loader>;
 
 let messages: Messages = en;
 let locale = 'en';
 let shop = '';
+
+/** The build leaves out the names of the texts in all languages but English, because their order is the same. */
+const named = (texts: string[]): Messages =>
+  Object.fromEntries(Object.keys(en).map((key, index) => [key, texts[index]])) as Messages;
 
 /** Loads the first language that the widget speaks. The region of the locale still decides formats. */
 export async function chooseLanguage(wanted: readonly (string | null)[]): Promise<void> {
@@ -22,7 +31,7 @@ export async function chooseLanguage(wanted: readonly (string | null)[]): Promis
     const language = candidate?.slice(0, 2).toLowerCase() ?? '';
     if (language === 'en' || language in LOADERS) {
       try {
-        messages = (await LOADERS[language]?.())?.messages ?? en;
+        messages = named(Object.values((await LOADERS[language]?.())?.messages ?? en));
         locale = Intl.getCanonicalLocales(candidate ?? 'en')[0] ?? 'en';
       } catch {
         messages = en;
@@ -43,13 +52,16 @@ export function nameShop(name: string): void {
 export const shopName = (): string => shop || messages.shopName;
 
 export function t(key: MessageKey, values: Record<string, string> = {}): string {
-  return messages[key].replace(/\{(\w+)\}/g, (whole, name: string) => (name === 'shop' ? shopName() : (values[name] ?? whole)));
+  return messages[key].replace(/\{(\w+)\}/g, (whole, name: string) =>
+    name === 'shop' ? shopName() : (values[name] ?? whole),
+  );
 }
 
 type SideKey = { [K in MessageKey]: K extends `${infer Base}_on_ramp` ? Base : never }[MessageKey];
 
 /** A text that has a variant for each side. */
-export const tSide = (key: SideKey, side: Side, values?: Record<string, string>): string => t(`${key}_${side}` as MessageKey, values);
+export const tSide = (key: SideKey, side: Side, values?: Record<string, string>): string =>
+  t(`${key}_${side}` as MessageKey, values);
 
 /** `Intl` takes the exact decimal text, so that no amount passes through a binary number. */
 const exact = (value: string) => value as unknown as number;
@@ -62,11 +74,15 @@ export function money(value: string, currency: string, digits: Intl.NumberFormat
   }
 }
 
-export const decimal = (value: string, digits = 18): string => new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(exact(value));
+export const decimal = (value: string, digits = 18): string =>
+  new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(exact(value));
 
 export const crypto = (value: string, asset: string, digits?: number): string => `${decimal(value, digits)} ${asset}`;
 
-export function moment(instant: string | number, style: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short' }): string {
+export function moment(
+  instant: string | number,
+  style: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short' },
+): string {
   return new Intl.DateTimeFormat(locale, style).format(new Date(instant));
 }
 
@@ -92,5 +108,7 @@ export function methodName({ id, name }: { id: string; name: string }): string {
 /** The name within a sentence. Only German writes its nouns with a capital. */
 export function methodInText(method: { id: string; name: string }): string {
   const name = methodName(method);
-  return locale.startsWith('de') || method.id === 'faster_payments' ? name : name.replace(/^\p{Lu}(?=\p{Ll})/u, (letter) => letter.toLowerCase());
+  return locale.startsWith('de') || method.id === 'faster_payments'
+    ? name
+    : name.replace(/^\p{Lu}(?=\p{Ll})/u, (letter) => letter.toLowerCase());
 }

@@ -1,16 +1,22 @@
 import { render } from 'preact';
-import { Api, Refusal } from './api';
+import { apiOf, type Api } from './api';
 import { App, heading, mayGoBack } from './app';
 import { applyBranding } from './branding';
-import { Flow, rememberedToken } from './flow';
-import { Frame } from './frame';
+import type { Draft } from './draft';
+import { flowOf, type Flow } from './flow/effects';
+import type { Deed } from './flow/events';
+import { isPassing, Refusal } from './flow/refusals';
+import { lastOf, sessionOf, type Ended, type Host } from './flow/state';
+import type { Step } from './flow/steps';
+import { viewOf, type View } from './flow/view';
+import { frameOf } from './frame';
 import { followBack } from './history';
-import { chooseLanguage, nameShop, shopName, t } from './i18n';
-import { remember } from './memory';
-import { isPassing } from './refusals';
+import { chooseLanguage, nameShop, t } from './i18n';
+import { recall, remember } from './memory';
+import type { Actions } from './screen_props';
 import { nameOf } from './session';
 import { onSpeech } from './speech';
-import type { Session, Side } from './types';
+import type { Side } from './types';
 
 const fragment = new URLSearchParams(location.hash.slice(1));
 // The secret leaves the address bar before anything is painted.
@@ -26,78 +32,94 @@ addEventListener('hashchange', () => {
 const meta = (name: string) => document.querySelector<HTMLMetaElement>(`meta[name="penstock-${name}"]`)?.content ?? '';
 const root = document.getElementById('root') as HTMLElement;
 let theme = fragment.get('theme') ?? 'auto';
-let session: Session | null = null;
 
-const api = new Api(meta('gate-origin'));
+const api: Api = apiOf(meta('gate-origin'), () => lastOf(flow.state).token?.value ?? '');
 const parentOrigin = fragment.get('parent_origin') ?? '';
-const sideOf = (text: string | null): Side | null => (text === 'on_ramp' || text === 'off_ramp' || text === 'swap' ? text : null);
+const sideOf = (text: string | null): Side | null =>
+  text === 'on_ramp' || text === 'off_ramp' || text === 'swap' ? text : null;
 const speak = (first: string | null) => chooseLanguage([first, ...navigator.languages]);
 
 /** The pages that the server lets frame this one. Without a list, `frame-ancestors` alone decides. */
 const origins = meta('origins').split(/\s+/).filter(Boolean);
-const isFramed = !topLevel && parent !== window && parentOrigin !== '' && (origins.length === 0 || origins.includes(parentOrigin));
+const isFramed =
+  !topLevel && parent !== window && parentOrigin !== '' && (origins.length === 0 || origins.includes(parentOrigin));
 
-const frame = !isFramed ? null : new Frame(parentOrigin, {
-  token(message) {
-    theme = message.theme;
-    const repaint = flow.hasToken ? Promise.resolve() : speak(message.locale ?? fragment.get('locale'));
-    flow.lockedSide = sideOf(message.flow);
-    flow.canDeposit = message.can_deposit;
-    paint();
-    void repaint.then(() => {
-      if (message.unavailable_reason) flow.end('unavailable', message.unavailable_reason);
-      else void flow.start(message.embed_token);
+const frame = !isFramed
+  ? null
+  : frameOf(parentOrigin, {
+      token(message) {
+        theme = message.theme;
+        const isFirst = lastOf(flow.state).token === null;
+        const spoken = isFirst ? speak(message.locale ?? fragment.get('locale')) : Promise.resolve();
+        const host = { lockedSide: sideOf(message.flow), canDeposit: message.can_deposit };
+        paint();
+        void spoken.then(() => {
+          if (message.unavailable_reason) end('unavailable', message.unavailable_reason);
+          else void start(message.embed_token, host);
+        });
+      },
+      theme(name) {
+        theme = name;
+        paint();
+      },
+      deposited: (requestId, txHash) => void flow.send({ type: 'deposited', requestId, txHash }),
     });
-  },
-  theme(name) {
-    theme = name;
-    paint();
-  },
-  deposited: (requestId, txHash) => flow.wallet(requestId, txHash),
-});
 
-const flow = new Flow(
+const flow: Flow = flowOf({
   api,
   frame,
   draw,
-  (current) => {
-    session = current;
-    nameShop(nameOf(current));
-    paint();
-  },
   // A frame still has its fragment, and the page around it sends the token again.
-  () => (topLevel ? startCheckout() : location.reload()),
-  () => {
+  restart: () => (topLevel ? void startCheckout() : location.reload()),
+  renew() {
     if (!topLevel || !fragment.get('publishable_key') || !fragment.get('client_secret')) return false;
     void startCheckout();
     return true;
   },
-);
-let lastStep = '';
+});
+
+const fieldsOf = (form: HTMLFormElement) => Object.fromEntries(new FormData(form)) as Partial<Draft>;
+const act: Actions = {
+  do: (deed: Deed) => void flow.send(deed),
+  read: (form) => void flow.send({ type: 'read', fields: fieldsOf(form) }),
+  keep: (form) => flow.keep(fieldsOf(form)),
+  async edit(form) {
+    await flow.send({ type: 'edit', fields: fieldsOf(form) });
+    const view = viewNow();
+    return 'faults' in view ? view.faults : {};
+  },
+};
+const viewNow = (): View => viewOf(flow.state, flow.now());
+const start = (token: string, host?: Partial<Host>) => flow.send({ type: 'token', token, host });
+const end = (step: Ended['step'], code: string) => void flow.send({ type: 'end', step, code });
+
+let lastStep: Step = 'loading';
 
 function paint(): void {
-  applyBranding(session?.branding, theme);
+  applyBranding(sessionOf(flow.state)?.branding, theme);
 }
 
-function titleOf(): string {
-  const isTest = (session?.mode ?? meta('mode')) === 'test';
-  return t(isTest ? 'docTest' : 'docTitle', { title: heading(flow, flow.step), shop: shopName() });
-}
-
-const keepBack = topLevel ? followBack(() => flow.back(), () => mayGoBack(flow, flow.step) && !flow.busy) : () => undefined;
+const goBack = () => act.do({ type: 'back' });
+const keepBack = topLevel ? followBack(goBack, () => mayGoBack(viewNow()) && viewNow().work === null) : () => undefined;
 
 function draw(): void {
-  const { step } = flow;
-  render(<App flow={flow} mode={meta('mode')} step={step} />, root);
-  document.title = session ? titleOf() : t('title');
+  const view = viewNow();
+  const { step } = view;
+  nameShop(nameOf(view.session));
+  paint();
+  render(<App view={view} act={act} mode={meta('mode')} />, root);
+  document.title = view.session
+    ? t(view.session.mode === 'test' ? 'docTest' : 'docTitle', { title: heading(view) })
+    : t('title');
   if (step !== lastStep) {
     // The first screen of a frame leaves the focus in the page around it.
-    const isFirst = !lastStep || lastStep === 'loading';
-    if (step !== 'loading' && !(isFirst && frame)) document.getElementById('heading')?.focus({ preventScroll: frame !== null });
+    const isFirst = lastStep === 'loading';
+    if (step !== 'loading' && !(isFirst && frame))
+      document.getElementById('heading')?.focus({ preventScroll: frame !== null });
     lastStep = step;
     if (step !== 'loading') {
-      keepBack(mayGoBack(flow, step));
-      frame?.post('step', { step });
+      keepBack(mayGoBack(view));
+      frame?.post({ type: 'step', step });
     }
   }
 }
@@ -113,24 +135,25 @@ async function startCheckout(): Promise<void> {
   starting = false;
 }
 
-async function bootstrap(): Promise<void> {
+async function bootstrap(): Promise<unknown> {
   const key = fragment.get('publishable_key');
-  if (!key) {
-    const token = rememberedToken();
-    if (fragment.has('client_secret')) return flow.end('unavailable', 'link_incomplete');
-    return token ? flow.start(token) : flow.end('over', 'unauthorized');
+  const secret = fragment.get('client_secret');
+  if (!key && !fragment.has('client_secret')) {
+    const token = recall('token');
+    return token ? start(token) : end('over', 'unauthorized');
   }
-  if (!fragment.get('client_secret')) return flow.end('unavailable', 'link_incomplete');
+  if (!key || !secret) return end('unavailable', 'link_incomplete');
   try {
-    const token = await api.bootstrap(key, fragment.get('client_secret'));
-    if (token.available === false) return flow.end('unavailable', token.unavailable_reason ?? 'unavailable');
-    remember('token', token.embed_token);
-    await flow.start(token.embed_token);
+    const { available, unavailable_reason: reason, embed_token: token } = await api.bootstrap(key, secret);
+    if (available === false) return end('unavailable', reason ?? 'unavailable');
+    remember('token', token);
+    return await start(token);
   } catch (error) {
-    if (isPassing(error)) flow.goOffline();
-    else if (!(error instanceof Refusal)) throw error;
+    if (isPassing(error)) return flow.send({ type: 'offline' });
+    if (!(error instanceof Refusal)) throw error;
     // A key that was good before has been withdrawn. One that never was is part of a broken link.
-    else flow.end((error.status === 401 && session) || error.code === 'session_not_open' ? 'over' : 'unavailable', error.code);
+    const isOver = (error.status === 401 && sessionOf(flow.state) !== null) || error.code === 'session_not_open';
+    return end(isOver ? 'over' : 'unavailable', error.code);
   }
 }
 
@@ -143,7 +166,7 @@ paint();
 if (frame) {
   document.documentElement.dataset['frame'] = '';
   frame.watchHeight(root);
-  frame.post('ready');
+  frame.post({ type: 'ready' });
   draw();
 } else if (topLevel) {
   void speak(fragment.get('locale')).then(() => {
@@ -151,5 +174,5 @@ if (frame) {
     return startCheckout();
   });
 } else {
-  void speak(null).then(() => flow.end('unavailable', 'not_embedded'));
+  void speak(null).then(() => end('unavailable', 'not_embedded'));
 }

@@ -3,7 +3,8 @@ import type { MessageKey } from './i18n';
 /** Form of the account that a payout method of the catalogue asks for. */
 export type Account = 'iban' | 'uk' | 'us';
 
-export type PayoutField = 'iban' | 'sort_code' | 'routing_number' | 'account_number' | 'account_type' | 'account_holder';
+export type PayoutField =
+  'iban' | 'sort_code' | 'routing_number' | 'account_number' | 'account_type' | 'account_holder';
 
 /** The texts of an account, as they were typed. */
 export type PayoutTexts = Partial<Record<PayoutField, string>>;
@@ -57,11 +58,20 @@ export function payoutOf(account: Account | null | undefined, values: PayoutText
 
 function fault(name: PayoutField, value: string, account: Account): MessageKey | null {
   switch (name) {
-    case 'iban': return ibanFits(value) ? null : value ? 'ibanWrong' : 'ibanEmpty';
-    case 'sort_code': return /^\d{6}$/.test(value) ? null : 'sortWrong';
-    case 'routing_number': return routingNumberFits(value) ? null : 'routingWrong';
-    case 'account_number': return (account === 'uk' ? /^\d{8}$/ : /^\d{4,17}$/).test(value) ? null : account === 'uk' ? 'numberWrong' : 'numberWrongUs';
-    case 'account_type': return ACCOUNT_TYPES.some((one) => one === value) ? null : 'account_type';
+    case 'iban':
+      return ibanFits(value) ? null : value ? 'ibanWrong' : 'ibanEmpty';
+    case 'sort_code':
+      return /^\d{6}$/.test(value) ? null : 'sortWrong';
+    case 'routing_number':
+      return routingNumberFits(value) ? null : 'routingWrong';
+    case 'account_number':
+      return (account === 'uk' ? /^\d{8}$/ : /^\d{4,17}$/).test(value)
+        ? null
+        : account === 'uk'
+          ? 'numberWrong'
+          : 'numberWrongUs';
+    case 'account_type':
+      return ACCOUNT_TYPES.some((one) => one === value) ? null : 'account_type';
     case 'account_holder': {
       const length = [...value].length;
       return length >= MIN_HOLDER_CHARS && length <= MAX_HOLDER_CHARS ? null : 'holderWrong';

@@ -2,19 +2,23 @@ import { sum } from './decimals';
 import type { Payment, Quote, Session } from './types';
 
 /** What is still missing of a payment of which something has arrived: below zero if more has arrived. */
-export const missingOf = ({ received }: Payment): string | null => received && sum(received.required, received.amount, -1);
+export const missingOf = ({ received }: Payment): string | null =>
+  received && sum(received.required, received.amount, -1);
 
 /** The crypto that the customer sends in a sale or a swap. */
 export const sentAsset = (payment: Payment): string => payment.source_asset ?? payment.asset;
 
 /** What the customer pays by the terms: fiat in a purchase, and crypto otherwise. */
-export const amountPaid = ({ side, fiat_amount, source_amount, crypto_amount }: Payment): string => (side === 'on_ramp' ? fiat_amount : (source_amount ?? crypto_amount));
+export const amountPaid = ({ side, fiat_amount, source_amount, crypto_amount }: Payment): string =>
+  side === 'on_ramp' ? fiat_amount : (source_amount ?? crypto_amount);
 
 /** How much the customer still has to send: all of it, or what is missing. */
 export const amountDue = (payment: Payment): string => missingOf(payment) ?? amountPaid(payment);
 
+export type Due = 'open' | 'arrived' | 'late';
+
 /** What the customer can still do for a payment: nothing once the whole amount has arrived, and nothing after the deadline. */
-export function dueOf(payment: Payment, now: number): 'open' | 'arrived' | 'late' {
+export function dueOf(payment: Payment, now: number): Due {
   const missing = missingOf(payment);
   if (missing !== null && Number(missing) <= 0) return 'arrived';
   return payment.pay_until !== null && Date.parse(payment.pay_until) <= now ? 'late' : 'open';
@@ -42,4 +46,10 @@ export function nameOf(session: Session | null): string {
 }
 
 /** Everything about a price that a user can see. */
-export const priceOf = (quote: Quote) => [quote.fiat_amount, quote.crypto_amount, quote.source_amount, quote.exchange_rate, quote.fees.total];
+export const priceOf = (quote: Quote) => [
+  quote.fiat_amount,
+  quote.crypto_amount,
+  quote.source_amount,
+  quote.exchange_rate,
+  quote.fees.total,
+];

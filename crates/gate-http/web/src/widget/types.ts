@@ -1,125 +1,43 @@
-/** Shapes of the widget API, as far as the widget reads them. */
+/** Shapes of the calls of the widget, by the published documents. */
 
-import type { Account } from './payout';
+import type { components, operations } from '../wire/gate_embed';
 
-export type Side = 'on_ramp' | 'off_ramp' | 'swap';
+type Schemas = components['schemas'];
+type Operation = keyof operations;
 
-export interface Branding {
-  logo_url?: string | null;
-  primary_color?: string | null;
-  secondary_color?: string | null;
-  accent_color?: string | null;
-  brand_name?: string | null;
+interface Json<Content> {
+  content: { 'application/json': Content };
 }
+/** The body of a request. */
+export type Body<O extends Operation> =
+  NonNullable<operations[O]['requestBody']> extends Json<infer Content> ? Content : never;
+/** The body of a success. */
+export type Answer<O extends Operation> =
+  operations[O]['responses'] extends Record<number, Json<infer Content>> ? Content : never;
 
-export interface Fees {
-  total: string;
-  service: string;
-  network: string;
-  currency: string;
+export type ErrorBody = Schemas['Error'];
+export type Side = Schemas['Flow'];
+export type Branding = Schemas['Branding'];
+export type Payment = Schemas['EmbedPayment'];
+export type Quote = Schemas['SignedQuote'];
+export type Session = Schemas['EmbedSession'];
+export type Options = Schemas['EmbedOptions'];
+export type SideOptions = Schemas['EmbedSide'];
+export type Network = Schemas['EmbedNetwork'];
+export type Account = Schemas['EmbedAccount'];
+export type QuoteRequest = Body<'createEmbedQuote'>;
+export type PaymentRequest = Body<'createEmbedPayment'>;
+/** The answers to a provider's form, by field. */
+export type Answers = Record<string, string>;
+
+/** What a price and a payment have in common. */
+export type Priced = Omit<Payment | Quote, 'object' | 'id' | 'status' | 'created_at'>;
+
+/** A provider's form, which the document calls an object alone: a flat JSON Schema of texts. */
+export interface VerificationForm {
+  properties: Record<string, FormField>;
+  required?: string[];
 }
-
-export interface Verification {
-  status: 'not_required' | 'required' | 'pending' | 'approved' | 'rejected';
-  reason: string | null;
-}
-
-export interface Priced {
-  side: Side;
-  asset: string;
-  network: string;
-  payment_method: string | null;
-  source_asset: string | null;
-  source_network: string | null;
-  source_amount: string | null;
-  fiat_amount: string;
-  crypto_amount: string;
-  exchange_rate: string;
-  fees: Fees;
-}
-
-/** What has arrived of a payment. */
-export interface Received {
-  amount: string;
-  required: string;
-  currency: string | null;
-  asset: string | null;
-  network: string | null;
-  at: string;
-}
-
-export interface Payment extends Priced {
-  id: string;
-  status: 'processing' | 'completed' | 'failed' | 'cancelled';
-  instructions: Record<string, string> | null;
-  pay_until: string | null;
-  received: Received | null;
-  failure_code: string | null;
-  failure_reason: 'amount_differs' | 'expired' | 'returned' | 'refused' | null;
-  failure_message: string | null;
-  tx_refid: string | null;
-  created_at: string;
-}
-
-export interface Quote extends Priced {
-  id: string;
-  currency: string;
-  created_at: string;
-  expires_at: string;
-}
-
-export interface Session {
-  id: string;
-  mode: 'test' | 'live';
-  status: 'open' | 'completed' | 'expired' | 'cancelled';
-  amount: string;
-  currency: string;
-  flow: Side | null;
-  target_token: string | null;
-  target_network: string | null;
-  wallet_address: string | null;
-  return_url: string | null;
-  cancel_url: string | null;
-  expires_at: string;
-  server_time: string;
-  branding: Branding;
-  verification: Verification;
-  payment: Payment | null;
-  version: string;
-}
-
-export interface Network {
-  chain: string;
-  evm: boolean;
-}
-
-export interface Asset {
-  symbol: string;
-  name: string;
-  networks: Network[];
-  limits: { currency: string; min_amount: string; max_amount: string } | null;
-}
-
-/** A price for one asset by one method, on the first of the asset's networks. */
-export interface Indicative {
-  asset: string;
-  payment_method: string;
-  crypto_amount: string;
-  fiat_amount: string;
-  fees: Fees;
-}
-
-export interface SideOptions {
-  side: Side;
-  assets: Asset[];
-  methods: { id: string; name: string; currency: string; account?: Account | null }[];
-  indicative: Indicative[];
-}
-
-export interface Options {
-  sides: SideOptions[];
-}
-
 export interface FormField {
   title?: string;
   type?: string;
@@ -127,17 +45,4 @@ export interface FormField {
   format?: string;
   maxLength?: number;
 }
-
-export interface VerificationTask {
-  status: Verification['status'];
-  url: string | null;
-  form: { properties: Record<string, FormField>; required?: string[] } | null;
-  reason: string | null;
-}
-
-export interface EmbedToken {
-  embed_token: string;
-  available?: boolean;
-  unavailable_reason?: string | null;
-  session_id?: string | null;
-}
+export type VerificationTask = Omit<Answer<'createEmbedVerification'>, 'form'> & { form: VerificationForm | null };

@@ -22,20 +22,30 @@ const LOGO = 'https://logo.example/logo.png';
 allowOrigins(LOGO);
 
 let browser;
-before(async () => { browser = await launchBrowser(); });
+before(async () => {
+  browser = await launchBrowser();
+});
 after(() => browser?.close());
 
 /** Opens the checkout of a new session of a shop with this branding. */
 async function openBranded(branding, fields, prepare = async () => undefined) {
   const page = await openCheckout(browser, fields);
-  await editSession(page, (session) => { session.branding = { ...session.branding, brand_name: NAME, logo_url: null, ...branding }; }, { waits: true });
+  await editSession(
+    page,
+    (session) => {
+      session.branding = { ...session.branding, brand_name: NAME, logo_url: null, ...branding };
+    },
+    { waits: true },
+  );
   await prepare(page);
   await page.goto(page.address);
   return page;
 }
 
 function luminance([red, green, blue]) {
-  const [r, g, b] = [red, green, blue].map((part) => (part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  const [r, g, b] = [red, green, blue].map((part) =>
+    part / 255 <= 0.03928 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4,
+  );
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
@@ -49,14 +59,17 @@ const parse = (hex) => [1, 3, 5].map((start) => parseInt(hex.slice(start, start 
 
 /** The colours of an element as the browser shows them: red, green, blue, and how opaque. */
 function colorsOf(page, selector) {
-  return page.locator(selector).first().evaluate((element) => {
-    const { color, backgroundColor, borderTopColor } = getComputedStyle(element);
-    const parts = (text) => {
-      const [red, green, blue, alpha = 1] = text.match(/[\d.]+/g).map(Number);
-      return { color: [red, green, blue], alpha };
-    };
-    return { text: parts(color), fill: parts(backgroundColor), edge: parts(borderTopColor) };
-  });
+  return page
+    .locator(selector)
+    .first()
+    .evaluate((element) => {
+      const { color, backgroundColor, borderTopColor } = getComputedStyle(element);
+      const parts = (text) => {
+        const [red, green, blue, alpha = 1] = text.match(/[\d.]+/g).map(Number);
+        return { color: [red, green, blue], alpha };
+      };
+      return { text: parts(color), fill: parts(backgroundColor), edge: parts(borderTopColor) };
+    });
 }
 
 /** What axe says about the contrast of the text: how many elements it can read, and which it cannot. */
@@ -67,7 +80,9 @@ async function readText(page) {
     await page.locator('.old').waitFor({ state: 'detached' });
     const seen = await axe(page, options, ({ passes, violations }) => ({
       read: passes.flatMap(({ nodes }) => nodes).length,
-      unread: violations.flatMap(({ nodes }) => nodes.map(({ target, any }) => `${target.join(' ')} has ${any[0].data.contrastRatio}`)),
+      unread: violations.flatMap(({ nodes }) =>
+        nodes.map(({ target, any }) => `${target.join(' ')} has ${any[0].data.contrastRatio}`),
+      ),
     }));
     if (seen.unread.length === 0 || (await page.locator('.old').count()) === 0) return seen;
   }
@@ -85,7 +100,11 @@ async function expectReadable(page, name, branding) {
       assert.ok(read > 5, `${look}: axe has read ${read} texts.`);
     }
     // The brand's colours are there, each below a text of its own.
-    const fills = { '.main': branding.primary_color, '.side': branding.secondary_color, '.tile': branding.accent_color };
+    const fills = {
+      '.main': branding.primary_color,
+      '.side': branding.secondary_color,
+      '.tile': branding.accent_color,
+    };
     for (const [selector, color] of Object.entries(fills)) {
       const { text, fill } = await colorsOf(page, selector);
       assert.deepEqual(fill, { color: parse(color), alpha: 1 }, `${name}, ${colorScheme}: ${selector}`);
@@ -93,7 +112,9 @@ async function expectReadable(page, name, branding) {
     }
     // A button of the colour of the page has an edge.
     const [button, card] = [await colorsOf(page, '.main'), await colorsOf(page, '.card')];
-    const edges = [button.fill, button.edge].filter(({ alpha }) => alpha === 1).map(({ color }) => contrast(color, card.fill.color));
+    const edges = [button.fill, button.edge]
+      .filter(({ alpha }) => alpha === 1)
+      .map(({ color }) => contrast(color, card.fill.color));
     assert.ok(Math.max(...edges) >= MIN_EDGE_CONTRAST, `${name}, ${colorScheme}: edge of the button`);
   }
 }
@@ -102,7 +123,9 @@ for (const [name, branding] of Object.entries(COLORS)) {
   test(`text and buttons stay clear in a brand of ${name}`, async () => {
     const page = await openBranded(branding, { amount: '100.31' });
     const looks = ['choose', 'confirm'];
-    await walk(page, 'confirm', { look: (reached) => (looks.includes(reached) ? expectReadable(page, reached, branding) : undefined) });
+    await walk(page, 'confirm', {
+      look: (reached) => (looks.includes(reached) ? expectReadable(page, reached, branding) : undefined),
+    });
     await act(page, 'pay');
     await step(page, 'failed');
     await expectReadable(page, 'failed', branding);
@@ -115,7 +138,10 @@ const BROKEN_LOGOS = {
   'that never arrives': [LOGO, (route) => route.abort('connectionfailed')],
   'that is missing': [LOGO, (route) => route.fulfill({ status: 404, contentType: 'text/plain', body: 'Not found' })],
   'that is a text': [LOGO, (route) => route.fulfill({ contentType: 'text/plain', body: NAME })],
-  'that is a text under the name of a picture': [LOGO, (route) => route.fulfill({ contentType: 'image/png', body: NAME })],
+  'that is a text under the name of a picture': [
+    LOGO,
+    (route) => route.fulfill({ contentType: 'image/png', body: NAME }),
+  ],
   'whose address is a text': [NAME],
   'whose address is a script': ['javascript:document.title = "hacked"'],
   'without https': ['http://logo.example/logo.png'],
@@ -126,7 +152,10 @@ for (const [name, [address, answer]] of Object.entries(BROKEN_LOGOS)) {
     const asked = [];
     const page = await openBranded({ ...COLORS.yellow, logo_url: address }, {}, async (opened) => {
       if (answer) await opened.route(LOGO, answer);
-      opened.on('request', (request) => new URL(request.url()).hostname === 'logo.example' && asked.push(request.url()));
+      opened.on(
+        'request',
+        (request) => new URL(request.url()).hostname === 'logo.example' && asked.push(request.url()),
+      );
     });
     const expectName = async () => {
       await page.locator(`header .tile[data-letter="${NAME[0]}"]`).waitFor();

@@ -2,26 +2,49 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { LANGUAGES, languages } from '../languages.mjs';
+import { LANGUAGES } from '../../src/languages/load.mjs';
 import { mount, openHost, startHosts } from './hosts.mjs';
-import { act, createSession, editSession, embedded, FLOWS, hold, sandbox, step, transactionsOf, unsettle, walk } from './shop.mjs';
+import {
+  act,
+  createSession,
+  editSession,
+  embedded,
+  FLOWS,
+  hold,
+  sandbox,
+  step,
+  transactionsOf,
+  unsettle,
+  walk,
+} from './shop.mjs';
 
 /** Instructions of a bank transfer, which the sandbox does not give. A screen would write most of them in another way. */
 const TRANSFER = {
-  type: 'bank_transfer', account_holder: 'Example Payments', iban: 'DE89370400440532013000', bic: 'COBADEFFXXX',
-  amount: '1234567.5', reference: 'PS7K42QX9M', currency: 'EUR',
+  type: 'bank_transfer',
+  account_holder: 'Example Payments',
+  iban: 'DE89370400440532013000',
+  bic: 'COBADEFFXXX',
+  amount: '1234567.5',
+  reference: 'PS7K42QX9M',
+  currency: 'EUR',
 };
 const SHOWN = ['account_holder', 'iban', 'bic', 'amount', 'reference'];
 const BUTTONS = '[data-action="copy"]';
 const REGION = 'main > [role="status"]';
+const english = LANGUAGES.en.messages;
 
 let hosts;
-let texts;
-before(async () => { [hosts, texts] = await Promise.all([startHosts(), languages()]); });
+before(async () => {
+  hosts = await startHosts();
+});
 after(() => hosts?.close());
 
 /** A page may read the clipboard only while it has the focus itself. */
-const readClipboard = (page) => page.evaluate(() => { window.focus(); return navigator.clipboard.readText(); });
+const readClipboard = (page) =>
+  page.evaluate(() => {
+    window.focus();
+    return navigator.clipboard.readText();
+  });
 
 /** Waits until the polite region of the widget says exactly this. */
 async function expectSaid(page, sentence) {
@@ -39,7 +62,7 @@ async function fieldOf(button, { copyOf }) {
 }
 
 /** Presses each copy button of the screen, and returns what the clipboard then holds. The widget says what it has copied. */
-async function copyAll(page, { copyOf, copiedOf } = texts.en) {
+async function copyAll(page, { copyOf, copiedOf } = english) {
   const copied = [];
   for (const button of await embedded(page).locator(BUTTONS).all()) {
     const field = await fieldOf(button, { copyOf });
@@ -75,7 +98,9 @@ async function open(fields, { edit = (session) => unsettle(session), changes = {
 /** Pays, and returns the payment as the gate has created it. */
 async function pay(page, side = 'on_ramp') {
   await walk(embedded(page), 'confirm', { side });
-  const created = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/payments'));
+  const created = page.waitForResponse(
+    (response) => response.request().method() === 'POST' && response.url().endsWith('/v1/embed/payments'),
+  );
   await act(embedded(page), 'pay');
   return (await created).json();
 }
@@ -104,22 +129,32 @@ test('copy button of a failed payment copies its id', async () => {
   await page.context().close();
 });
 
-for (const language of LANGUAGES) {
+// One groups its digits by points, one by narrow spaces.
+for (const language of ['de', 'fr']) {
   test(`copy buttons in ${language} copy the values and not their display`, async () => {
-    const { page, finish } = await open({}, {
-      changes: { locale: language },
-      edit(session) {
-        unsettle(session);
-        // The amount is the payment's own.
-        if (session.payment) Object.assign(session.payment, { instructions: TRANSFER, fiat_amount: TRANSFER.amount });
+    const { page, finish } = await open(
+      {},
+      {
+        changes: { locale: language },
+        edit(session) {
+          unsettle(session);
+          // The amount is the payment's own.
+          if (session.payment) Object.assign(session.payment, { instructions: TRANSFER, fiat_amount: TRANSFER.amount });
+        },
       },
-    });
+    );
     await pay(page);
     await step(embedded(page), 'instructions');
     // The display has what a bank would refuse.
-    const shown = await embedded(page).locator('[data-step="instructions"] .amount', { hasText: '€' }).last().textContent();
+    const shown = await embedded(page)
+      .locator('[data-step="instructions"] .amount', { hasText: '€' })
+      .last()
+      .textContent();
     assert.match(shown, /1\D234\D567/);
-    assert.deepEqual(await copyAll(page, texts[language]), SHOWN.map((name) => TRANSFER[name]));
+    assert.deepEqual(
+      await copyAll(page, LANGUAGES[language].messages),
+      SHOWN.map((name) => TRANSFER[name]),
+    );
     await finish();
     await page.context().close();
   });
@@ -152,19 +187,23 @@ const expectSelected = (page, text) =>
 
 const speechOf = (page) => frameOf(page).evaluate(() => window.said);
 
-const referenceButton = (page) => embedded(page).locator(`${BUTTONS}[aria-label="${texts.en.copyOf.replace('{field}', texts.en.i_reference)}"]`);
+const copyReference = english.copyOf.replace('{field}', english.i_reference);
+const referenceButton = (page) => embedded(page).locator(`${BUTTONS}[aria-label="${copyReference}"]`);
 
 test('refused copy leaves the value selected, says how to copy it, and is never announced as one', async () => {
-  const { page, finish } = await open({}, {
-    prepare: async (opened) => {
-      await opened.addInitScript(keepSpeech);
-      await opened.addInitScript(refuseCopies);
+  const { page, finish } = await open(
+    {},
+    {
+      prepare: async (opened) => {
+        await opened.addInitScript(keepSpeech);
+        await opened.addInitScript(refuseCopies);
+      },
     },
-  });
+  );
   const { instructions } = await pay(page);
   const widget = embedded(page);
   await step(widget, 'instructions');
-  const { copied, copy, byHand } = texts.en;
+  const { copied, copy, byHand } = english;
   const button = referenceButton(page);
   await button.click();
   await expectSaid(page, byHand);
@@ -176,18 +215,24 @@ test('refused copy leaves the value selected, says how to copy it, and is never 
   await page.keyboard.press('Control+C');
   assert.equal(await readClipboard(page), instructions.reference);
   const said = await speechOf(page);
-  assert.deepEqual(said.filter((text) => text.startsWith(copied)), []);
+  assert.deepEqual(
+    said.filter((text) => text.startsWith(copied)),
+    [],
+  );
   assert.equal(said.filter((text) => text === byHand).length, 1);
   await finish();
   await page.context().close();
 });
 
 test('page that forbids the clipboard hears of a copy only if there is one', async () => {
-  const { page, finish } = await open({}, { path: '/no-clipboard', prepare: (opened) => opened.addInitScript(keepSpeech) });
+  const { page, finish } = await open(
+    {},
+    { path: '/no-clipboard', prepare: (opened) => opened.addInitScript(keepSpeech) },
+  );
   const { instructions } = await pay(page);
   await step(embedded(page), 'instructions');
   await referenceButton(page).click();
-  const { byHand, copiedOf, i_reference: field } = texts.en;
+  const { byHand, copiedOf, i_reference: field } = english;
   const copied = copiedOf.replace('{field}', field);
   await frameOf(page).waitForFunction((ends) => ends.includes(window.said.at(-1)), [copied, byHand]);
   // No other test knows the reference of this payment, so the clipboard cannot have it from one.

@@ -14,7 +14,11 @@ async function fillIn(browser, side) {
     const select = `select[name="${name}"]`;
     if (await browser.find(select)) {
       // An option whose value is its text has no attribute for it.
-      const place = await browser.evaluate('return [...document.querySelector(arguments[0]).options].findIndex((one) => one.value === arguments[1])', select, value);
+      const place = await browser.evaluate(
+        'return [...document.querySelector(arguments[0]).options].findIndex((one) => one.value === arguments[1])',
+        select,
+        value,
+      );
       await browser.click(`${select} option:nth-child(${place + 1})`);
     } else {
       await browser.type(`[name="${name}"]`, value);
@@ -38,7 +42,9 @@ async function pay(browser, side) {
 for (const [engine, start] of Object.entries(ENGINES)) {
   describe(engine, () => {
     let browser;
-    before(async () => { browser = await start(); });
+    before(async () => {
+      browser = await start();
+    });
     after(() => browser?.close());
 
     for (const side of Object.keys(FLOWS)) {
@@ -59,7 +65,9 @@ for (const [engine, start] of Object.entries(ENGINES)) {
             await browser.wait('#returned[data-returned=paid]');
           }
           await browser.wait('#decision[data-decision=paid]');
-          const session = await browser.evaluate('return document.querySelector(".current[data-event-type=\'gate_session.completed\']").dataset.session');
+          const session = await browser.evaluate(
+            'return document.querySelector(".current[data-event-type=\'gate_session.completed\']").dataset.session',
+          );
           await expectRecords(session, 'completed', `${side} completed 250.00`);
           assert.equal((await browser.address()).includes('client_secret'), false);
         });

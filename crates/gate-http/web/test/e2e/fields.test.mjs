@@ -8,7 +8,9 @@ const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch:
 const SIDES = Object.keys(FLOWS);
 
 let browser;
-before(async () => { browser = await launchBrowser(); });
+before(async () => {
+  browser = await launchBrowser();
+});
 after(() => browser?.close());
 
 async function openDetails(fields, options) {
@@ -33,7 +35,9 @@ async function paste(page, name, text) {
 async function payFromDetails(page) {
   await act(page, 'continue');
   await walk(page, 'confirm', { from: 'price' });
-  const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'));
+  const sent = page.waitForRequest(
+    (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'),
+  );
   await act(page, 'pay');
   await step(page, 'done');
   return (await sent).postDataJSON();
@@ -101,11 +105,20 @@ test('change of the network checks the address again before continue works', asy
 });
 
 test('value that a phone fills in without an event is what continue sends', async () => {
-  for (const [flow, fields] of Object.entries({ on_ramp: { wallet_address: WALLET }, off_ramp: { iban: IBAN, account_holder: 'Ada Example' } })) {
+  for (const [flow, fields] of Object.entries({
+    on_ramp: { wallet_address: WALLET },
+    off_ramp: { iban: IBAN, account_holder: 'Ada Example' },
+  })) {
     const page = await openDetails({ flow }, PHONE);
     await page.selectOption('[name=network]', 'ethereum');
     for (const [name, value] of Object.entries(fields)) {
-      await page.$eval(`[name=${name}]`, (field, filled) => { field.value = filled; }, value);
+      await page.$eval(
+        `[name=${name}]`,
+        (field, filled) => {
+          field.value = filled;
+        },
+        value,
+      );
     }
     const { wallet_address, payout } = await payFromDetails(page);
     assert.deepEqual(flow === 'on_ramp' ? { wallet_address } : payout, fields);
@@ -117,19 +130,32 @@ test('fields neither zoom nor correct on a phone, and cut nothing', async () => 
   const named = {};
   for (const flow of SIDES) {
     const page = await openDetails({ flow }, PHONE);
-    const fields = await page.$$eval('[data-step="details"] [name]:not([type=hidden], [type=radio])', (elements) => elements.map((element) => ({
-      name: element.getAttribute('name'),
-      isText: !(element instanceof HTMLSelectElement),
-      size: parseFloat(getComputedStyle(element).fontSize),
-      ...Object.fromEntries(['autocomplete', 'autocapitalize', 'autocorrect', 'spellcheck', 'maxlength'].map((one) => [one, element.getAttribute(one)])),
-    })));
+    const fields = await page.$$eval('[data-step="details"] [name]:not([type=hidden], [type=radio])', (elements) =>
+      elements.map((element) => ({
+        name: element.getAttribute('name'),
+        isText: !(element instanceof HTMLSelectElement),
+        size: parseFloat(getComputedStyle(element).fontSize),
+        ...Object.fromEntries(
+          ['autocomplete', 'autocapitalize', 'autocorrect', 'spellcheck', 'maxlength'].map((one) => [
+            one,
+            element.getAttribute(one),
+          ]),
+        ),
+      })),
+    );
     for (const { name, isText, size, ...attributes } of fields) {
       assert.ok(size >= 16, `${name} of ${flow} has ${size} px.`);
       if (isText) named[name] = attributes;
     }
     await page.context().close();
   }
-  const plain = { autocomplete: 'off', autocapitalize: 'none', autocorrect: 'off', spellcheck: 'false', maxlength: null };
+  const plain = {
+    autocomplete: 'off',
+    autocapitalize: 'none',
+    autocorrect: 'off',
+    spellcheck: 'false',
+    maxlength: null,
+  };
   assert.deepEqual(named.wallet_address, plain);
   assert.deepEqual(named.iban, plain);
   assert.equal(named.account_holder.autocomplete, 'name');
@@ -150,10 +176,16 @@ async function expectInSight(page, name) {
   }
 }
 
-for (const [when, isOpen] of [['is open', true], ['opens', false]]) {
+for (const [when, isOpen] of [
+  ['is open', true],
+  ['opens', false],
+]) {
   test(`field and its alert stay in sight above a keyboard that ${when}`, async () => {
     const keyboard = { width: PHONE.viewport.width, height: 320 };
-    for (const [flow, name] of [['on_ramp', 'wallet_address'], ['off_ramp', 'iban']]) {
+    for (const [flow, name] of [
+      ['on_ramp', 'wallet_address'],
+      ['off_ramp', 'iban'],
+    ]) {
       const page = await openDetails({ flow }, isOpen ? { ...PHONE, viewport: keyboard } : PHONE);
       await page.fill(`[name=${name}]`, 'x'.repeat(30));
       await act(page, 'continue');

@@ -18,9 +18,11 @@ function observe(payable) {
     if (type === 'unload' || type === 'beforeunload') globalThis.leaving.push(type);
     return addEventListener.call(this, type, ...rest);
   };
-  globalThis.addEventListener('load', () => globalThis.addEventListener('pageshow', ({ persisted }) => {
-    globalThis.shown = { persisted, payable: document.querySelector(payable) !== null };
-  }));
+  globalThis.addEventListener('load', () =>
+    globalThis.addEventListener('pageshow', ({ persisted }) => {
+      globalThis.shown = { persisted, payable: document.querySelector(payable) !== null };
+    }),
+  );
 }
 
 async function open(browser, fields) {
@@ -39,15 +41,23 @@ async function leave(page) {
 /** Goes back to the checkout. Whatever has happened meanwhile, its first frame offers no payment at the price of before. */
 async function goBack(page, isCached) {
   await page.goBack({ waitUntil: 'commit' });
-  await page.waitForFunction((isRestored) => location.pathname === '/checkout' && globalThis.shown?.persisted === isRestored, isCached);
+  await page.waitForFunction(
+    (isRestored) => location.pathname === '/checkout' && globalThis.shown?.persisted === isRestored,
+    isCached,
+  );
   assert.equal(await page.evaluate(() => globalThis.shown.payable), false);
 }
 
-for (const [name, options] of [['with the cache of pages', CACHED], ['without it', {}]]) {
+for (const [name, options] of [
+  ['with the cache of pages', CACHED],
+  ['without it', {}],
+]) {
   const isCached = options === CACHED;
   describe(name, () => {
     let browser;
-    before(async () => { browser = await launchBrowser(options); });
+    before(async () => {
+      browser = await launchBrowser(options);
+    });
     after(() => browser?.close());
 
     test('back from the shop shows that the session is paid', async () => {
@@ -109,7 +119,9 @@ for (const [name, options] of [['with the cache of pages', CACHED], ['without it
       if (!isCached) {
         await walk(page, 'confirm');
       }
-      const paid = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'));
+      const paid = page.waitForRequest(
+        (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'),
+      );
       await pay.click();
       const { quote_id: quote } = (await paid).postDataJSON();
       await step(page, 'done');

@@ -15,7 +15,8 @@ const GATE_ORIGIN = new URL(sandbox.gate_base_url).origin;
 const BUILD = process.env.SDK_BUILD ?? 'gate.js';
 export const isModule = BUILD.endsWith('.mjs');
 
-const scriptWith = (attributes) => `<script${isModule ? ' type="module"' : ''}${attributes} src="${sandbox.widget_origin}/${BUILD}"></script>`;
+const scriptWith = (attributes) =>
+  `<script${isModule ? ' type="module"' : ''}${attributes} src="${sandbox.widget_origin}/${BUILD}"></script>`;
 
 const POLICY = { 'Content-Security-Policy': policyOfDocuments(GATE_ORIGIN, sandbox.widget_origin) };
 const ISOLATED = { 'Cross-Origin-Embedder-Policy': 'require-corp', 'Cross-Origin-Opener-Policy': 'same-origin' };
@@ -41,13 +42,20 @@ export const CACHED = { hasWindows: true, ignoreDefaultArgs: ['--disable-back-fo
 export async function startHosts(options = {}) {
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, HOST_ORIGIN);
-    const { headers = {}, body = '<div id="ramp"></div>', attributes = '', hasScript = true } = PAGES[pathname] ?? PAGES['/empty'];
+    const {
+      headers = {},
+      body = '<div id="ramp"></div>',
+      attributes = '',
+      hasScript = true,
+    } = PAGES[pathname] ?? PAGES['/empty'];
     const script = hasScript ? scriptWith(attributes) : '';
     // A page that forbids all pictures would report its missing icon.
     response.writeHead(PAGES[pathname] ? 200 : 404, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
     response.end(`<!doctype html><html lang="en"><title>Host</title>${body}${script}</html>`);
   });
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  await new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
   const { port } = server.address();
   const browser = await launchBrowser({
     args: [`--host-resolver-rules=MAP localhost:3000 127.0.0.1:${port}`],
@@ -57,7 +65,9 @@ export async function startHosts(options = {}) {
     browser,
     close: async () => {
       await browser.close();
-      await new Promise((resolve) => { server.close(resolve); });
+      await new Promise((resolve) => {
+        server.close(resolve);
+      });
     },
   };
 }
@@ -75,7 +85,10 @@ function noteLeaving() {
 /** Expects that neither the page nor a frame of it listens for its end in a way that keeps it out of the cache of pages. */
 export async function expectCacheable(page) {
   for (const frame of page.frames()) {
-    const listeners = frame.evaluate(() => [...window.leaving, ...['onunload', 'onbeforeunload'].filter((name) => window[name] !== null)]);
+    const listeners = frame.evaluate(() => [
+      ...window.leaving,
+      ...['onunload', 'onbeforeunload'].filter((name) => window[name] !== null),
+    ]);
     // A frame that has just been removed may still be in the list.
     const found = await listeners.catch((error) => assert.ok(frame.isDetached(), error) ?? []);
     assert.deepEqual(found, [], frame.url());
@@ -87,7 +100,11 @@ export async function openHost(browser, path, { prepare = async () => undefined,
   const page = await newPage(browser, { viewport: { width: 800, height: 900 }, locale: 'en-GB', ...options });
   page.problems = [];
   page.on('pageerror', (error) => page.problems.push(error.message));
-  page.on('console', (message) => message.type() === 'error' && !/favicon/.test(message.location().url) && page.problems.push(message.text()));
+  page.on(
+    'console',
+    (message) =>
+      message.type() === 'error' && !/favicon/.test(message.location().url) && page.problems.push(message.text()),
+  );
   await page.addInitScript(noteLeaving);
   await page.addInitScript(() => {
     window.violations = [];
@@ -97,7 +114,9 @@ export async function openHost(browser, path, { prepare = async () => undefined,
     window.calls = [];
     window.record = () => {
       const names = ['onReady', 'onSuccess', 'onError', 'onClose', 'onUnavailable'];
-      return Object.fromEntries(names.map((name) => [name, (event) => window.calls.push([name, ...(event ? [event] : [])])]));
+      return Object.fromEntries(
+        names.map((name) => [name, (event) => window.calls.push([name, ...(event ? [event] : [])])]),
+      );
     };
     window.start = (options, target = '#ramp') => {
       window.options = options;
@@ -118,7 +137,12 @@ export const nameExports = (frame) =>
     if (module) Object.assign(window, await import(module.src));
   });
 
-export const optionsOf = ({ client_secret: clientSecret }) => ({ publishableKey: sandbox.publishable_key, clientSecret, environment: 'sandbox', locale: 'en' });
+export const optionsOf = ({ client_secret: clientSecret }) => ({
+  publishableKey: sandbox.publishable_key,
+  clientSecret,
+  environment: 'sandbox',
+  locale: 'en',
+});
 
 /** Mounts the widget of a session. `place` makes the element in the page, and `changes` are further options of the SDK. */
 export async function mount(page, session, place = () => '#ramp', changes = {}) {
@@ -142,7 +166,9 @@ export const IN_A_PAGE = {
 /** Height of the frame, and of the widget in it. */
 async function heights(page) {
   const outer = await page.locator('#ramp iframe').evaluate((frame) => frame.getBoundingClientRect().height);
-  const inner = await embedded(page).locator('#root').evaluate((root) => root.getBoundingClientRect().height);
+  const inner = await embedded(page)
+    .locator('#root')
+    .evaluate((root) => root.getBoundingClientRect().height);
   return [outer, inner];
 }
 
@@ -161,6 +187,9 @@ export const calls = (page) => page.evaluate(() => window.calls);
 
 /** Waits for a callback, and returns all that came. */
 export async function called(page, name, count = 1) {
-  await page.waitForFunction(([wanted, times]) => window.calls.filter(([each]) => each === wanted).length >= times, [name, count]);
+  await page.waitForFunction(
+    ([wanted, times]) => window.calls.filter(([each]) => each === wanted).length >= times,
+    [name, count],
+  );
   return calls(page);
 }

@@ -5,19 +5,52 @@ import { createHash } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { stopClock } from '../browser.mjs';
-import { CACHED, called, calls, expectCacheable, expectFit, HOST_ORIGIN, isModule, mount, nameExports, openHost, optionsOf, startHosts } from './hosts.mjs';
-import { act, allowOrigins, createSession, editSession, embedded, expectRecords, hold, paidQuote, sandbox, step, transactionsOf, unsettle, walk, WALLET } from './shop.mjs';
+import {
+  CACHED,
+  called,
+  calls,
+  expectCacheable,
+  expectFit,
+  HOST_ORIGIN,
+  isModule,
+  mount,
+  nameExports,
+  openHost,
+  optionsOf,
+  startHosts,
+} from './hosts.mjs';
+import {
+  act,
+  allowOrigins,
+  createSession,
+  editSession,
+  embedded,
+  expectRecords,
+  hold,
+  paidQuote,
+  sandbox,
+  step,
+  transactionsOf,
+  unsettle,
+  walk,
+  WALLET,
+} from './shop.mjs';
 
 /** A shop's picture of one pixel, on an origin of its own. */
 const LOGO = 'https://logo.example/logo.png';
 allowOrigins(LOGO);
-const PIXEL = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64');
+const PIXEL = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+);
 
 /** A test of what does not depend on how a page loads the SDK. It runs with the script alone. */
 const testOnce = isModule ? () => undefined : test;
 
 let hosts;
-before(async () => { hosts = await startHosts(); });
+before(async () => {
+  hosts = await startHosts();
+});
 after(() => hosts?.close());
 
 const sale = (fields = {}) => createSession({ flow: 'on_ramp', ...fields });
@@ -38,12 +71,21 @@ async function close(page) {
 test('mounting twice in one task starts one widget', async () => {
   const page = await openHost(hosts.browser, '/plain');
   const reads = [];
-  page.on('request', (request) => /\/v1\/embed\/(bootstrap|session)$/.test(request.url()) && request.method() !== 'OPTIONS' && reads.push(request.url()));
-  await page.evaluate((options) => {
-    window.start(options);
-    window.ramp.destroy();
-    window.start(options);
-  }, optionsOf(await sale()));
+  page.on(
+    'request',
+    (request) =>
+      /\/v1\/embed\/(bootstrap|session)$/.test(request.url()) &&
+      request.method() !== 'OPTIONS' &&
+      reads.push(request.url()),
+  );
+  await page.evaluate(
+    (options) => {
+      window.start(options);
+      window.ramp.destroy();
+      window.start(options);
+    },
+    optionsOf(await sale()),
+  );
   await step(embedded(page), 'choose');
   assert.equal(await page.locator('iframe').count(), 1);
   assert.deepEqual(await calls(page), [['onReady']]);
@@ -60,8 +102,11 @@ testOnce('denied storage stops no purchase and no response sets a cookie', async
         if (header) cookies.push(response.url());
       });
       await opened.addInitScript(() => {
-        const deny = () => { throw new DOMException('Access is denied.', 'SecurityError'); };
-        for (const name of ['sessionStorage', 'localStorage', 'indexedDB']) Object.defineProperty(window, name, { get: deny });
+        const deny = () => {
+          throw new DOMException('Access is denied.', 'SecurityError');
+        };
+        for (const name of ['sessionStorage', 'localStorage', 'indexedDB'])
+          Object.defineProperty(window, name, { get: deny });
         Object.defineProperty(document, 'cookie', { get: deny, set: deny });
       });
     },
@@ -99,7 +144,9 @@ test('strict policy of the documents is enough', async () => {
 testOnce('page that may embed the widget cannot frame the checkout of a link', async () => {
   let refused;
   const page = await openHost(hosts.browser, '/framing', {
-    prepare: async (opened) => { refused = opened.waitForEvent('console', (message) => /frame-ancestors 'none'/.test(message.text())); },
+    prepare: async (opened) => {
+      refused = opened.waitForEvent('console', (message) => /frame-ancestors 'none'/.test(message.text()));
+    },
   });
   await refused;
   await page.context().close();
@@ -113,7 +160,9 @@ test('isolated page shows the widget and its logo', async () => {
     referrers.push(route.request().headers().referer ?? null);
     return route.fulfill({ contentType: 'image/png', body: PIXEL });
   });
-  await editSession(page, (session) => { session.branding.logo_url = LOGO; });
+  await editSession(page, (session) => {
+    session.branding.logo_url = LOGO;
+  });
   await mount(page, await sale());
   await step(embedded(page), 'choose');
   const logo = embedded(page).locator(`img[src="${LOGO}"]`);
@@ -136,17 +185,30 @@ testOnce('module with integrity loads in an isolated page', async () => {
   const bytes = Buffer.from(await (await fetch(address)).arrayBuffer());
   const integrity = `sha384-${createHash('sha384').update(bytes).digest('base64')}`;
   const page = await openHost(hosts.browser, '/isolated');
-  const load = (digest) => page.evaluate(([src, expected]) => new Promise((resolve) => {
-    const script = Object.assign(document.createElement('script'), { type: 'module', crossOrigin: 'anonymous', integrity: expected, src });
-    script.onload = () => resolve('loaded');
-    script.onerror = () => resolve('refused');
-    document.head.append(script);
-  }), [address, digest]);
+  const load = (digest) =>
+    page.evaluate(
+      ([src, expected]) =>
+        new Promise((resolve) => {
+          const script = Object.assign(document.createElement('script'), {
+            type: 'module',
+            crossOrigin: 'anonymous',
+            integrity: expected,
+            src,
+          });
+          script.onload = () => resolve('loaded');
+          script.onerror = () => resolve('refused');
+          document.head.append(script);
+        }),
+      [address, digest],
+    );
   assert.equal(await load(integrity), 'loaded');
-  await page.evaluate(async ([src, options]) => {
-    const { GateRamp } = await import(src);
-    new GateRamp(options).mount('#ramp', window.record());
-  }, [address, optionsOf(await sale())]);
+  await page.evaluate(
+    async ([src, options]) => {
+      const { GateRamp } = await import(src);
+      new GateRamp(options).mount('#ramp', window.record());
+    },
+    [address, optionsOf(await sale())],
+  );
   await step(embedded(page), 'choose');
   await close(page);
 });
@@ -156,9 +218,14 @@ test('host comes back from the cache with a widget that works on', async (contex
   context.after(() => cached.close());
   const page = await openHost(cached.browser, '/plain');
   await page.evaluate((origin) => {
-    addEventListener('pageshow', (event) => { window.restored = event.persisted; });
+    addEventListener('pageshow', (event) => {
+      window.restored = event.persisted;
+    });
     window.prices = [];
-    addEventListener('message', (event) => event.origin === origin && event.data.type === 'quote' && window.prices.push(event.data.expires_at));
+    addEventListener(
+      'message',
+      (event) => event.origin === origin && event.data.type === 'quote' && window.prices.push(event.data.expires_at),
+    );
   }, sandbox.widget_origin);
   const session = await sale();
   await mount(page, session);
@@ -212,14 +279,21 @@ testOnce('frame that moves takes up its payment again', async () => {
   await step(embedded(page), 'instructions');
   assert.deepEqual(await calls(page), [['onReady']]);
   const loaded = page.waitForEvent('framenavigated');
-  await page.evaluate(() => document.body.prepend(Object.assign(document.createElement('section'), { id: 'new' })) ?? document.getElementById('new').append(document.getElementById('ramp')));
+  await page.evaluate(
+    () =>
+      document.body.prepend(Object.assign(document.createElement('section'), { id: 'new' })) ??
+      document.getElementById('new').append(document.getElementById('ramp')),
+  );
   await loaded;
   await step(embedded(page), 'instructions');
   await endEdits();
   release();
   await step(embedded(page), 'done');
   const made = await called(page, 'onSuccess');
-  assert.deepEqual(made.map(([name]) => name), ['onReady', 'onSuccess']);
+  assert.deepEqual(
+    made.map(([name]) => name),
+    ['onReady', 'onSuccess'],
+  );
   await page.context().close();
 });
 
@@ -233,7 +307,8 @@ testOnce('keyboard alone pays in a frame and leaves it', async () => {
   await mount(page, session);
   await step(embedded(page), 'choose');
   const widget = await (await page.$('#ramp iframe')).contentFrame();
-  const hasFocus = (frame, selector) => frame.evaluate((wanted) => document.hasFocus() && document.activeElement.matches(wanted), selector);
+  const hasFocus = (frame, selector) =>
+    frame.evaluate((wanted) => document.hasFocus() && document.activeElement.matches(wanted), selector);
   const reach = async (frame, selector, key = 'Tab') => {
     for (let presses = 0; !(await hasFocus(frame, selector)); presses += 1) {
       assert.ok(presses < 40, `${key} never reaches ${selector}`);
@@ -241,7 +316,12 @@ testOnce('keyboard alone pays in a frame and leaves it', async () => {
     }
   };
   await page.focus('#before');
-  for (const [name, action] of [['choose', 'continue'], ['details', 'continue'], ['price', 'continue'], ['confirm', 'pay']]) {
+  for (const [name, action] of [
+    ['choose', 'continue'],
+    ['details', 'continue'],
+    ['price', 'continue'],
+    ['confirm', 'pay'],
+  ]) {
     const button = `[data-step="${name}"] [data-action="${action}"]`;
     await widget.locator(`${button}:not([aria-disabled="true"])`).waitFor();
     await reach(widget, button);
@@ -256,7 +336,8 @@ testOnce('keyboard alone pays in a frame and leaves it', async () => {
 
 const FAILURES = {
   aborted: (route) => route.abort(),
-  refused: (route) => route.fulfill({ status: 503, contentType: 'text/plain', body: 'The checkout is not available now.' }),
+  refused: (route) =>
+    route.fulfill({ status: 503, contentType: 'text/plain', body: 'The checkout is not available now.' }),
   silent: () => undefined,
 };
 
@@ -266,13 +347,18 @@ for (const name of Object.keys(FAILURES)) {
     const pages = /\/embed\?/;
     await page.route(pages, FAILURES[name]);
     const session = await sale();
-    const started = page.waitForResponse((response) => response.url().endsWith('/v1/embed/bootstrap') && response.request().method() === 'POST');
+    const started = page.waitForResponse(
+      (response) => response.url().endsWith('/v1/embed/bootstrap') && response.request().method() === 'POST',
+    );
     await mount(page, session);
     await (await started).finished();
     // The time that a host waits before it would be fair to call the widget hung.
     await page.clock.runFor(10_000);
     const made = await called(page, 'onError');
-    assert.deepEqual(made.map(([each, { code }]) => [each, code]), [['onError', 'frame_timeout']]);
+    assert.deepEqual(
+      made.map(([each, { code }]) => [each, code]),
+      [['onError', 'frame_timeout']],
+    );
     assert.equal(await page.locator('iframe').count(), 0);
     await page.unroute(pages);
     await page.clock.resume();
@@ -284,7 +370,10 @@ for (const name of Object.keys(FAILURES)) {
       window.start(window.options);
     });
     await step(embedded(page), 'choose');
-    assert.deepEqual((await calls(page)).map(([each]) => each), ['onError', 'onReady']);
+    assert.deepEqual(
+      (await calls(page)).map(([each]) => each),
+      ['onError', 'onReady'],
+    );
     await page.context().close();
   });
 }
@@ -298,7 +387,11 @@ test('success comes once and again after a reload with the same id', async () =>
   const [{ refid }] = await transactionsOf(session.id);
   assert.deepEqual(success, { txId: refid, sessionId: session.id });
   await act(embedded(page), 'return');
-  assert.deepEqual(await called(page, 'onClose'), [['onReady'], ['onSuccess', success], ['onClose', { reason: 'completed' }]]);
+  assert.deepEqual(await called(page, 'onClose'), [
+    ['onReady'],
+    ['onSuccess', success],
+    ['onClose', { reason: 'completed' }],
+  ]);
   await page.reload();
   await mount(page, session);
   await step(embedded(page), 'done');
@@ -310,7 +403,8 @@ test('success comes once and again after a reload with the same id', async () =>
 test('two widgets of a page pay under keys of their own, and both tell of success again after a reload', async () => {
   const page = await openHost(hosts.browser, '/plain');
   const sessions = [await sale(), await sale({ amount: '50.00' })];
-  const addPlace = () => page.evaluate(() => document.body.append(Object.assign(document.createElement('div'), { id: 'second' })));
+  const addPlace = () =>
+    page.evaluate(() => document.body.append(Object.assign(document.createElement('div'), { id: 'second' })));
   const mountSecond = () => mount(page, sessions[1], () => '#second');
   const widgets = [embedded(page), page.frameLocator('#second iframe')];
   await addPlace();
@@ -319,10 +413,18 @@ test('two widgets of a page pay under keys of their own, and both tell of succes
   await mountSecond();
   await walk(widgets[1], 'confirm');
   const keys = [];
-  page.on('request', (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments') && keys.push(request.headers()['idempotency-key']));
+  page.on(
+    'request',
+    (request) =>
+      request.method() === 'POST' &&
+      request.url().endsWith('/v1/embed/payments') &&
+      keys.push(request.headers()['idempotency-key']),
+  );
   const release = await hold(page, /\/v1\/embed\/payments$/);
   for (const widget of widgets) {
-    const asked = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'));
+    const asked = page.waitForRequest(
+      (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'),
+    );
     await act(widget, 'pay');
     await asked;
   }
@@ -338,16 +440,28 @@ test('two widgets of a page pay under keys of their own, and both tell of succes
   await mount(page, sessions[0]);
   await mountSecond();
   const made = await called(page, 'onSuccess', 2);
-  assert.deepEqual(made.flatMap(([name, event]) => (name === 'onSuccess' ? [event.sessionId] : [])).sort(), sessions.map(({ id }) => id).sort());
+  assert.deepEqual(
+    made.flatMap(([name, event]) => (name === 'onSuccess' ? [event.sessionId] : [])).sort(),
+    sessions.map(({ id }) => id).sort(),
+  );
   await page.context().close();
 });
 
 test('host without referrer and without randomUUID pays', async () => {
   const page = await openHost(hosts.browser, '/no-referrer', {
-    prepare: (opened) => opened.addInitScript(() => { delete Crypto.prototype.randomUUID; }),
+    prepare: (opened) =>
+      opened.addInitScript(() => {
+        delete Crypto.prototype.randomUUID;
+      }),
   });
   const keys = [];
-  page.on('request', (request) => request.url().endsWith('/v1/embed/payments') && request.method() === 'POST' && keys.push(request.headers()['idempotency-key']));
+  page.on(
+    'request',
+    (request) =>
+      request.url().endsWith('/v1/embed/payments') &&
+      request.method() === 'POST' &&
+      keys.push(request.headers()['idempotency-key']),
+  );
   const session = await sale();
   await mount(page, session);
   await pay(page);
@@ -360,11 +474,20 @@ test('host without referrer and without randomUUID pays', async () => {
 testOnce('page that shows its address to everyone does not show it to the widget or the gate', async () => {
   const page = await openHost(hosts.browser, '/talkative');
   const seen = [];
-  page.on('request', (request) => /\/embed(\?|\/bootstrap$)/.test(request.url()) && request.method() !== 'OPTIONS' && seen.push(request.allHeaders().then(({ referer }) => [new URL(request.url()).pathname, referer])));
+  page.on(
+    'request',
+    (request) =>
+      /\/embed(\?|\/bootstrap$)/.test(request.url()) &&
+      request.method() !== 'OPTIONS' &&
+      seen.push(request.allHeaders().then(({ referer }) => [new URL(request.url()).pathname, referer])),
+  );
   await mount(page, await sale());
   await step(embedded(page), 'choose');
   const sent = await Promise.all(seen);
-  assert.deepEqual(sent.sort(), [['/embed', undefined], ['/v1/embed/bootstrap', undefined]]);
+  assert.deepEqual(sent.sort(), [
+    ['/embed', undefined],
+    ['/v1/embed/bootstrap', undefined],
+  ]);
   await close(page);
 });
 
@@ -375,7 +498,10 @@ test('sandboxed page learns that its origin is not supported', async () => {
   await nameExports(inner);
   await inner.evaluate((options) => window.start(options), optionsOf(await sale()));
   await inner.waitForFunction(() => window.calls.length > 0);
-  assert.deepEqual((await inner.evaluate(() => window.calls)).map(([name, { code }]) => [name, code]), [['onError', 'origin_not_supported']]);
+  assert.deepEqual(
+    (await inner.evaluate(() => window.calls)).map(([name, { code }]) => [name, code]),
+    [['onError', 'origin_not_supported']],
+  );
   await page.context().close();
 });
 
@@ -402,7 +528,10 @@ for (const payer of ['link', 'frame']) {
     await step(following, 'done');
     assert.equal(await following.locator('[role=alert][data-code]').count(), 0);
     await page.bringToFront();
-    assert.deepEqual((await called(page, 'onSuccess')).map(([name]) => name), ['onReady', 'onSuccess']);
+    assert.deepEqual(
+      (await called(page, 'onSuccess')).map(([name]) => name),
+      ['onReady', 'onSuccess'],
+    );
     await expectRecords(session.id, 'completed', 'on_ramp completed 100.00');
     await page.context().close();
   });

@@ -9,7 +9,9 @@ const MAX_PRESSES = 60;
 const MAX_ATTEMPTS = 5;
 
 let browser;
-before(async () => { browser = await launchBrowser(); });
+before(async () => {
+  browser = await launchBrowser();
+});
 after(() => browser?.close());
 
 /** Presses Tab until an element has the focus. */
@@ -43,12 +45,19 @@ async function enter(page, name, value) {
   await reach(page, `[name="${name}"]`);
   await page.keyboard.type(value);
   // A select takes a letter that comes more than a second after the last one for the beginning of another entry.
-  const isWrong = () => page.evaluate((wanted) => document.activeElement.localName === 'select' && document.activeElement.value !== wanted, value);
+  const isWrong = () =>
+    page.evaluate(
+      (wanted) => document.activeElement.localName === 'select' && document.activeElement.value !== wanted,
+      value,
+    );
   for (let attempt = 1; attempt < MAX_ATTEMPTS && (await isWrong()); attempt += 1) {
     await pause(1100);
     await page.keyboard.type(value);
   }
-  await page.waitForFunction(([field, wanted]) => document.querySelector(`[name="${field}"]`).value === wanted, [name, value]);
+  await page.waitForFunction(
+    ([field, wanted]) => document.querySelector(`[name="${field}"]`).value === wanted,
+    [name, value],
+  );
 }
 
 for (const side of Object.keys(FLOWS)) {
@@ -75,7 +84,11 @@ for (const side of Object.keys(FLOWS)) {
     await press(page, 'return');
     await page.waitForURL(/gate_session_id=/);
     await decision(page, 'paid');
-    await expectRecords(new URL(page.url()).searchParams.get('gate_session_id'), 'completed', `${side} completed 250.00`);
+    await expectRecords(
+      new URL(page.url()).searchParams.get('gate_session_id'),
+      'completed',
+      `${side} completed 250.00`,
+    );
     await page.context().close();
   });
 }

@@ -8,7 +8,9 @@ import { act, expectRecords, hold, launchBrowser, openCheckout, recordsOf, sandb
 const DAY_MS = 86_400_000;
 
 let browser;
-before(async () => { browser = await launchBrowser(); });
+before(async () => {
+  browser = await launchBrowser();
+});
 after(() => browser?.close());
 
 const received = (page) => page.locator('.sums .big .amount').getAttribute('data-value');
@@ -53,7 +55,9 @@ async function expectChange(page, old) {
 }
 
 async function payAt(page, amount) {
-  const created = page.waitForResponse((response) => response.request().method() === 'POST' && response.url().endsWith('/embed/payments'));
+  const created = page.waitForResponse(
+    (response) => response.request().method() === 'POST' && response.url().endsWith('/embed/payments'),
+  );
   await act(page, 'pay');
   assert.equal((await (await created).json()).crypto_amount, amount);
   await step(page, 'done');
@@ -79,9 +83,12 @@ for (const days of [1, -1]) {
     const page = await openCheckout(browser);
     await page.addInitScript(shiftClock, days * DAY_MS);
     const quotes = [];
-    page.on('request', (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/quotes') && quotes.push(request));
+    page.on(
+      'request',
+      (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/quotes') && quotes.push(request),
+    );
     await page.goto(page.address);
-    const wrongBy = await page.evaluate(() => Date.now()) - Date.now();
+    const wrongBy = (await page.evaluate(() => Date.now())) - Date.now();
     assert.ok(Math.abs(wrongBy - days * DAY_MS) < DAY_MS / 2, String(wrongBy));
     await walk(page, 'confirm', {
       async look(name) {

@@ -4,10 +4,13 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { act, expectRecords, hold, launchBrowser, NARROW, openCheckout, sandbox, step, walk } from './shop.mjs';
 
-const WEB_VIEW = 'Mozilla/5.0 (Linux; Android 14; Pixel 8; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/126.0.0.0 Mobile Safari/537.36';
+const WEB_VIEW =
+  'Mozilla/5.0 (Linux; Android 14; Pixel 8; wv) AppleWebKit/537.36 (KHTML, like Gecko) Version/4.0 Chrome/126.0.0.0 Mobile Safari/537.36';
 
 let browser;
-before(async () => { browser = await launchBrowser(); });
+before(async () => {
+  browser = await launchBrowser();
+});
 after(() => browser?.close());
 
 /** Each access to a storage throws, as where a browser blocks it. `refused` counts the accesses. */
@@ -54,7 +57,8 @@ async function open(restrictions, options) {
   return page;
 }
 
-const calls = (page, path) => page.sent.filter((request) => request.method() === 'POST' && new URL(request.url()).pathname === `/v1/embed/${path}`);
+const calls = (page, path) =>
+  page.sent.filter((request) => request.method() === 'POST' && new URL(request.url()).pathname === `/v1/embed/${path}`);
 
 /** Pays while the connection breaks, so that the widget sends the payment again after the outage. Returns the keys that it has sent. */
 async function payThroughOutage(page) {
@@ -77,23 +81,38 @@ test('purchase without any storage keeps its token and its intent in memory', as
   const keys = await payThroughOutage(page);
   assert.equal(keys.length, 1);
   assert.equal(calls(page, 'bootstrap').length, 1);
-  assert.ok(await page.evaluate(() => globalThis.refused) > 0);
-  assert.deepEqual(page.problems.filter((text) => !text.includes('ERR_CONNECTION_FAILED')), []);
+  assert.ok((await page.evaluate(() => globalThis.refused)) > 0);
+  assert.deepEqual(
+    page.problems.filter((text) => !text.includes('ERR_CONNECTION_FAILED')),
+    [],
+  );
   await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
-  const answers = await Promise.all(page.sent.filter((request) => request.url().startsWith(sandbox.widget_origin)).map((request) => request.response()));
+  const answers = await Promise.all(
+    page.sent.filter((request) => request.url().startsWith(sandbox.widget_origin)).map((request) => request.response()),
+  );
   const cookies = await Promise.all(answers.map((answer) => answer.headerValue('set-cookie')));
-  assert.deepEqual(cookies, answers.map(() => null));
+  assert.deepEqual(
+    cookies,
+    answers.map(() => null),
+  );
   await page.context().close();
 });
 
 test('web view of an app pays and comes back by plain navigation', async () => {
-  const page = await open([denyStorage, denyWindows], { userAgent: WEB_VIEW, viewport: NARROW, isMobile: true, hasTouch: true });
+  const page = await open([denyStorage, denyWindows], {
+    userAgent: WEB_VIEW,
+    viewport: NARROW,
+    isMobile: true,
+    hasTouch: true,
+  });
   await walk(page, 'confirm');
   await act(page, 'pay');
   await step(page, 'done');
   assert.deepEqual(page.problems, []);
   await act(page, 'return');
-  await page.waitForURL((url) => url.href.startsWith(sandbox.demo_shop_url) && url.searchParams.get('gate_session_id') === page.session);
+  await page.waitForURL(
+    (url) => url.href.startsWith(sandbox.demo_shop_url) && url.searchParams.get('gate_session_id') === page.session,
+  );
   assert.equal(page.context().pages().length, 1);
   await expectRecords(page.session, 'completed', 'on_ramp completed 100.00');
   await page.context().close();
@@ -107,7 +126,7 @@ test('payment without randomUUID has one intent key of 128 random bits', async (
     const before = await page.evaluate(() => globalThis.drawn);
     const [key, ...others] = await payThroughOutage(page);
     assert.deepEqual(others, []);
-    assert.ok(await page.evaluate(() => globalThis.drawn) - before >= 16);
+    assert.ok((await page.evaluate(() => globalThis.drawn)) - before >= 16);
     // Base64 without padding would be the shortest text of 16 bytes.
     assert.ok(key.length >= 22, key);
     keys.add(key);

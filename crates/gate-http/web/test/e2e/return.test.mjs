@@ -9,12 +9,28 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { sampleOf } from '../samples.mjs';
-import { act, createSession, decision, DOCS_SHOP, eventsOf, expectRecords, launchBrowser, newPage, openShop, order, sandbox, step, walk } from './shop.mjs';
+import {
+  act,
+  createSession,
+  decision,
+  DOCS_SHOP,
+  eventsOf,
+  expectRecords,
+  launchBrowser,
+  newPage,
+  openShop,
+  order,
+  sandbox,
+  step,
+  walk,
+} from './shop.mjs';
 
 const MADE_UP = 'gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK';
 
 let browser;
-before(async () => { browser = await launchBrowser(); });
+before(async () => {
+  browser = await launchBrowser();
+});
 after(() => browser?.close());
 
 async function pay(page) {
@@ -40,8 +56,13 @@ async function startDocsShop() {
   const env = { ...process.env, SECRET_KEY: sandbox.secret_key, GATE: sandbox.gate_base_url, PORT: '0' };
   const stdio = ['ignore', 'ignore', 'ignore', 'ipc'];
   const shop = spawn(process.execPath, ['--import', REPORT_PORT, join(folder, 'shop.mjs')], { env, stdio });
-  const ended = new Promise((resolve) => { shop.once('exit', resolve); });
-  const [port] = await Promise.race([once(shop, 'message'), ended.then((code) => assert.fail(`The shop has ended: ${code}`))]);
+  const ended = new Promise((resolve) => {
+    shop.once('exit', resolve);
+  });
+  const [port] = await Promise.race([
+    once(shop, 'message'),
+    ended.then((code) => assert.fail(`The shop has ended: ${code}`)),
+  ]);
   return {
     get: (path) => fetch(`http://127.0.0.1:${port}${path}`, { redirect: 'manual' }),
     async stop() {
@@ -54,7 +75,10 @@ async function startDocsShop() {
 
 test('link that the curl of the README prints is paid', async () => {
   const env = { ...process.env, GATE: sandbox.gate_base_url, SK: sandbox.secret_key, QUOTE: crypto.randomUUID() };
-  const printed = execFileSync('bash', ['-euo', 'pipefail', '-c', sampleOf('README.md', 'link')], { env, encoding: 'utf8' });
+  const printed = execFileSync('bash', ['-euo', 'pipefail', '-c', sampleOf('README.md', 'link')], {
+    env,
+    encoding: 'utf8',
+  });
   const [response, link, ...rest] = printed.trim().split('\n');
   assert.deepEqual(rest, []);
   const page = await newPage(browser);
@@ -110,7 +134,9 @@ test('demo shop ships nothing for a session that an address makes up', async () 
   await pay(tab);
   await decision(other, 'paid');
   // The shop has received the events of another session meanwhile.
-  await page.locator(`[data-event-type="gate_session.completed"][data-session="${session}"]`).waitFor({ state: 'attached' });
+  await page
+    .locator(`[data-event-type="gate_session.completed"][data-session="${session}"]`)
+    .waitFor({ state: 'attached' });
   await decision(page, 'waiting');
   assert.deepEqual(await eventsOf(page, MADE_UP), []);
   await page.context().close();

@@ -27,7 +27,9 @@ export { launchBrowser };
 
 /** The origin of the shop in the documentation, which the sandbox allows. */
 export const DOCS_SHOP = 'http://127.0.0.1:3000';
-const ownOrigins = [sandbox.widget_origin, sandbox.gate_base_url, sandbox.demo_shop_url, DOCS_SHOP].map((address) => new URL(address).origin);
+const ownOrigins = [sandbox.widget_origin, sandbox.gate_base_url, sandbox.demo_shop_url, DOCS_SHOP].map(
+  (address) => new URL(address).origin,
+);
 const strays = [];
 
 /** Adds origins that a suite's own pages are on. */
@@ -39,9 +41,16 @@ export async function watchOrigins(context) {
     const { protocol, origin } = new URL(request.url());
     if (/^(https?|wss?):$/.test(protocol) && !ownOrigins.includes(origin)) strays.push(request.url());
   });
-  await context.exposeFunction('reportViolation', (text) => { strays.push(text); });
+  await context.exposeFunction('reportViolation', (text) => {
+    strays.push(text);
+  });
   await context.addInitScript(() => {
-    addEventListener('securitypolicyviolation', (event) => /favicon/.test(event.blockedURI) || reportViolation(`${event.effectiveDirective} ${event.blockedURI} in ${event.documentURI}`));
+    addEventListener(
+      'securitypolicyviolation',
+      (event) =>
+        /favicon/.test(event.blockedURI) ||
+        reportViolation(`${event.effectiveDirective} ${event.blockedURI} in ${event.documentURI}`),
+    );
   });
 }
 
@@ -111,14 +120,26 @@ export async function act(widget, name) {
     await button.evaluate(async (element) => {
       const height = () => Math.ceil(document.getElementById('root').getBoundingClientRect().height);
       for (let turn = 0; turn < 250 && parent !== window && Math.abs(innerHeight - height()) > 1; turn += 1) {
-        await new Promise((resolve) => { setTimeout(resolve, 20); });
+        await new Promise((resolve) => {
+          setTimeout(resolve, 20);
+        });
       }
-      element.addEventListener('click', () => { element.isPressed = true; }, { once: true });
+      element.addEventListener(
+        'click',
+        () => {
+          element.isPressed = true;
+        },
+        { once: true },
+      );
     });
-    const refused = await button.click().then(() => null, (error) => error);
+    const refused = await button.click().then(
+      () => null,
+      (error) => error,
+    );
     // A page that the press has left cannot tell.
     if (await button.evaluate((element) => element.isPressed === true).catch(() => true)) return;
-    if (refused?.name === 'TimeoutError' || presses === PRESSES) throw refused ?? new Error(`the button ${name} received none of ${PRESSES} presses`);
+    if (refused?.name === 'TimeoutError' || presses === PRESSES)
+      throw refused ?? new Error(`the button ${name} received none of ${PRESSES} presses`);
   }
 }
 
@@ -162,14 +183,17 @@ export const decision = (page, state) => page.locator(`#decision[data-decision=$
 
 /** The session's events that the shop received, oldest first. */
 export async function eventsOf(page, session) {
-  return page.$$eval(
-    `[data-event-type][data-session="${session}"]`,
-    (entries) => entries.map((entry) => ({ type: entry.dataset.eventType, verified: entry.dataset.verified === 'true' })).reverse(),
+  return page.$$eval(`[data-event-type][data-session="${session}"]`, (entries) =>
+    entries.map((entry) => ({ type: entry.dataset.eventType, verified: entry.dataset.verified === 'true' })).reverse(),
   );
 }
 
 async function call(path, options = {}) {
-  const headers = { Authorization: `Bearer ${sandbox.secret_key}`, 'Content-Type': 'application/json', 'Idempotency-Key': crypto.randomUUID() };
+  const headers = {
+    Authorization: `Bearer ${sandbox.secret_key}`,
+    'Content-Type': 'application/json',
+    'Idempotency-Key': crypto.randomUUID(),
+  };
   const response = await fetch(`${sandbox.gate_base_url}${path}`, { headers, ...options });
   const body = await response.json();
   assert.ok(response.ok, JSON.stringify(body));
@@ -179,7 +203,10 @@ async function call(path, options = {}) {
 /** Creates a session with the shop's secret key, as its server does. */
 export function createSession(fields) {
   const back = { return_url: `${sandbox.demo_shop_url}?paid`, cancel_url: `${sandbox.demo_shop_url}?cancelled` };
-  return call('/gate_sessions', { method: 'POST', body: JSON.stringify({ amount: '100.00', currency: 'EUR', ...back, ...fields }) });
+  return call('/gate_sessions', {
+    method: 'POST',
+    body: JSON.stringify({ amount: '100.00', currency: 'EUR', ...back, ...fields }),
+  });
 }
 
 /** The session's transactions, as the partner's API lists them. */
@@ -218,7 +245,9 @@ export async function openCheckout(browser, fields = {}, options = {}) {
 /** Holds back these requests. Without its waiting reads of the session, the widget learns of no change. Returns a function that lets go. */
 export async function hold(page, requests = /\/session\?after=/) {
   let release;
-  const released = new Promise((resolve) => { release = resolve; });
+  const released = new Promise((resolve) => {
+    release = resolve;
+  });
   await page.route(requests, async (route) => {
     await released;
     // The page may have given up by now.
@@ -261,7 +290,10 @@ export function unapprove(session) {
 export async function inTime(open, work, widgetOf = (page) => page) {
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     const page = await open();
-    const late = widgetOf(page).locator('[data-step="done"]').waitFor({ timeout: 0 }).then(() => false);
+    const late = widgetOf(page)
+      .locator('[data-step="done"]')
+      .waitFor({ timeout: 0 })
+      .then(() => false);
     const done = work(page).then(() => true);
     // The one that loses the race fails when its page closes.
     late.catch(() => undefined);
@@ -287,7 +319,9 @@ export async function axe(frame, options, read) {
 export async function audit(page, name = '') {
   for (const frame of page.frames()) {
     const options = { runOnly: { type: 'tag', values: AXE_TAGS }, iframes: false, resultTypes: ['violations'] };
-    const violations = await axe(frame, options, (result) => result.violations.map(({ id, nodes }) => ({ id, targets: nodes.map((node) => node.target.join(' ')) })));
+    const violations = await axe(frame, options, (result) =>
+      result.violations.map(({ id, nodes }) => ({ id, targets: nodes.map((node) => node.target.join(' ')) })),
+    );
     const found = violations.map(({ id, targets }) => `${id}: ${targets.join(', ')}`);
     assert.deepEqual(found, [], `${name} ${frame.url()}`);
   }

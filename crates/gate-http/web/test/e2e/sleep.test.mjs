@@ -6,7 +6,7 @@ import { after, before, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
 import { PATIENCE_MS } from '../browser.mjs';
-import { act, createSession, expectRecords, hold, launchBrowser, quoteStatus, step, walk, watchOrigins } from './shop.mjs';
+import { createSession, expectRecords, hold, launchBrowser, quoteStatus, step, walk, watchOrigins } from './shop.mjs';
 import { freePort } from './webdriver.mjs';
 
 const MAX_ATTEMPTS = 5;
@@ -45,11 +45,17 @@ async function openAt(goal) {
     }
   });
   // Notes whether the first frame that is seen again can be paid.
-  await page.addInitScript((payable) => document.addEventListener('visibilitychange', () => {
-    if (document.visibilityState === 'visible') {
-      requestAnimationFrame(() => { globalThis.shown = { payable: document.querySelector(payable) !== null }; });
-    }
-  }), PAYABLE);
+  await page.addInitScript(
+    (payable) =>
+      document.addEventListener('visibilitychange', () => {
+        if (document.visibilityState === 'visible') {
+          requestAnimationFrame(() => {
+            globalThis.shown = { payable: document.querySelector(payable) !== null };
+          });
+        }
+      }),
+    PAYABLE,
+  );
   await page.goto(url);
   await walk(page, goal);
   return page;
@@ -65,7 +71,7 @@ async function freeze(page) {
 /** Waits until the first price of the page has run out, or until a later one of the page has retired it. */
 async function outlast(page) {
   const { id } = await page.quotes[0];
-  while (await quoteStatus(id) === 'active') {
+  while ((await quoteStatus(id)) === 'active') {
     await pause(500);
   }
 }
@@ -79,7 +85,9 @@ async function expectFreshPrice(page) {
   await page.waitForFunction(() => globalThis.shown);
   assert.equal(await page.evaluate(() => globalThis.shown.payable), false);
   release();
-  const sent = page.waitForRequest((request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'));
+  const sent = page.waitForRequest(
+    (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'),
+  );
   await page.locator(`[data-step="confirm"] ${PAYABLE}`).click();
   await step(page, 'done');
   assert.equal(page.quotes.length, asked + 1);
@@ -93,7 +101,9 @@ test('price that ran out behind or asleep cannot be paid, and one new price is a
   const hidden = await openAt('confirm');
   const front = await openAt('price');
   const thaw = await freeze(frozen);
-  await (await freeze(hidden))();
+  await (
+    await freeze(hidden)
+  )();
   await front.bringToFront();
   assert.equal(await hidden.evaluate(() => document.visibilityState), 'hidden');
   await outlast(frozen);

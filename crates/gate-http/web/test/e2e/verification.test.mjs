@@ -6,7 +6,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { act, allowOrigins, expectRecords, launchBrowser, openCheckout, sandbox, step, walk } from './shop.mjs';
 
 let browser;
-before(async () => { browser = await launchBrowser(); });
+before(async () => {
+  browser = await launchBrowser();
+});
 after(() => browser?.close());
 
 allowOrigins(sandbox.verifier_url);
@@ -14,7 +16,9 @@ allowOrigins(sandbox.verifier_url);
 /** Starts the verification in a browser that blocks windows, and answers late: a pop-up would have lost its click by then. */
 async function startVerification() {
   const page = await openCheckout(browser, { amount: '100.61' });
-  await page.addInitScript(() => { window.open = () => null; });
+  await page.addInitScript(() => {
+    window.open = () => null;
+  });
   await page.route(/\/v1\/embed\/verification$/, async (route) => {
     await pause(6_000);
     await route.continue();

@@ -11,8 +11,10 @@ import { PATIENCE_MS } from '../browser.mjs';
 const ELEMENT = 'element-6066-11e4-a52e-4f735466cecf';
 const POLL_MS = 50;
 /** Where an element is. In a frame that still grows, the place of the next moment is another one. */
-const PLACE = 'const { x, y } = arguments[0].getBoundingClientRect(); return [x, y, innerWidth, innerHeight, scrollX, scrollY].join();';
-const HEAR_PRESS = 'arguments[0].addEventListener("click", (event) => { event.currentTarget.isPressed = true; }, { once: true });';
+const PLACE =
+  'const { x, y } = arguments[0].getBoundingClientRect(); return [x, y, innerWidth, innerHeight, scrollX, scrollY].join();';
+const HEAR_PRESS =
+  'arguments[0].addEventListener("click", (event) => { event.currentTarget.isPressed = true; }, { once: true });';
 /** Whether an element received its press. The press on an option goes to its list. */
 const IS_PRESSED = 'return arguments[0].localName === "option" || arguments[0].isPressed === true;';
 const FOLDER = join(tmpdir(), 'penstock-browser-');
@@ -42,14 +44,19 @@ async function until(description, attempt) {
     } catch (error) {
       last = error;
     }
-    if (Date.now() > end) throw new Error(`${description} took too long: ${last?.message ?? 'it was not there.'}`, { cause: last });
-    await new Promise((resolve) => { setTimeout(resolve, POLL_MS); });
+    if (Date.now() > end)
+      throw new Error(`${description} took too long: ${last?.message ?? 'it was not there.'}`, { cause: last });
+    await new Promise((resolve) => {
+      setTimeout(resolve, POLL_MS);
+    });
   }
 }
 
 function run(command, args, options = {}) {
   const child = spawn(command, args, { stdio: 'ignore', ...options });
-  const ended = new Promise((resolve) => { child.once('exit', resolve).once('error', resolve); });
+  const ended = new Promise((resolve) => {
+    child.once('exit', resolve).once('error', resolve);
+  });
   return {
     child,
     async stop() {
@@ -63,7 +70,9 @@ function run(command, args, options = {}) {
 
 /** Starts an X server without a screen. WebKitGTK has no headless mode. */
 async function startDisplay() {
-  const display = run('Xvfb', ['-displayfd', '3', '-screen', '0', '1280x1600x24', '-nolisten', 'tcp'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe'] });
+  const display = run('Xvfb', ['-displayfd', '3', '-screen', '0', '1280x1600x24', '-nolisten', 'tcp'], {
+    stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
+  });
   const number = await new Promise((resolve, reject) => {
     display.child.once('error', reject).once('exit', () => reject(new Error('Xvfb ended.')));
     display.child.stdio[3].once('data', (text) => resolve(String(text).trim()));
@@ -74,9 +83,13 @@ async function startDisplay() {
 export async function freePort() {
   const { createServer } = await import('node:net');
   const server = createServer();
-  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  await new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
   const { port } = server.address();
-  await new Promise((resolve) => { server.close(resolve); });
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
   return port;
 }
 
@@ -84,7 +97,9 @@ export async function freePort() {
 async function startWebkit() {
   const display = await startDisplay();
   const port = await freePort();
-  const driver = run('WebKitWebDriver', [`--port=${port}`], { env: { ...process.env, DISPLAY: display.name, WEBKIT_DISABLE_COMPOSITING_MODE: '1', LIBGL_ALWAYS_SOFTWARE: '1' } });
+  const driver = run('WebKitWebDriver', [`--port=${port}`], {
+    env: { ...process.env, DISPLAY: display.name, WEBKIT_DISABLE_COMPOSITING_MODE: '1', LIBGL_ALWAYS_SOFTWARE: '1' },
+  });
   const request = async (method, path, body) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, { method, body: body && JSON.stringify(body) });
     const { value } = await response.json();
@@ -138,12 +153,13 @@ function converse(socket) {
   socket.on('close', () => {
     for (const [, reject] of waiting.values()) reject(new Error('Firefox closed the connection.'));
   });
-  return (name, parameters = {}) => new Promise((resolve, reject) => {
-    last += 1;
-    waiting.set(last, [resolve, reject]);
-    const text = JSON.stringify([0, last, name, parameters]);
-    socket.write(`${Buffer.byteLength(text)}:${text}`);
-  });
+  return (name, parameters = {}) =>
+    new Promise((resolve, reject) => {
+      last += 1;
+      waiting.set(last, [resolve, reject]);
+      const text = JSON.stringify([0, last, name, parameters]);
+      socket.write(`${Buffer.byteLength(text)}:${text}`);
+    });
 }
 
 /** Debian's Firefox, headless. */
@@ -160,24 +176,38 @@ async function startFirefox() {
     'services.settings.server': 'data:,',
     'intl.accept_languages': 'en-GB',
   };
-  writeFileSync(join(profile, 'user.js'), Object.entries(settings).map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`).join('\n'));
-  const firefox = run('firefox-esr', ['--marionette', '--headless', '--no-remote', '--profile', profile], { env: { ...process.env, HOME: profile } });
+  writeFileSync(
+    join(profile, 'user.js'),
+    Object.entries(settings)
+      .map(([name, value]) => `user_pref("${name}", ${JSON.stringify(value)});`)
+      .join('\n'),
+  );
+  const firefox = run('firefox-esr', ['--marionette', '--headless', '--no-remote', '--profile', profile], {
+    env: { ...process.env, HOME: profile },
+  });
   const stop = async () => {
     await firefox.stop();
     rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
   };
   try {
-    const port = await until('The start of Firefox', () => Number(readFileSync(join(profile, 'MarionetteActivePort'), 'utf8')));
+    const port = await until('The start of Firefox', () =>
+      Number(readFileSync(join(profile, 'MarionetteActivePort'), 'utf8')),
+    );
     const socket = connect(port, '127.0.0.1');
-    await new Promise((resolve, reject) => { socket.once('connect', resolve).once('error', reject); });
+    await new Promise((resolve, reject) => {
+      socket.once('connect', resolve).once('error', reject);
+    });
     const call = converse(socket);
     await call('WebDriver:NewSession', { strictFileInteractability: true });
     // In a lower window the bar of the demo shop covers the button of a long screen.
     await call('WebDriver:SetWindowRect', { x: 0, y: 0, width: 1280, height: 1600 });
-    return new Browser((name, parameters) => call(`WebDriver:${name}`, parameters), async () => {
-      socket.destroy();
-      await stop();
-    });
+    return new Browser(
+      (name, parameters) => call(`WebDriver:${name}`, parameters),
+      async () => {
+        socket.destroy();
+        await stop();
+      },
+    );
   } catch (error) {
     await stop();
     throw error;

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { envelope } from '../../dev/gate.mjs';
 import { launchBrowser, newPage, stretch } from '../browser.mjs';
 import { startDemo } from './demo_simulation.mjs';
-import { envelope } from './simulation.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const AXE_TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
@@ -54,7 +54,9 @@ describe('embedded', () => {
     await widget().locator('[data-action=pay]').click();
     await decision('paid');
     assert.deepEqual(await types(), ['gate_session.completed', 'gate_session.processing', 'gate_session.created']);
-    assert.deepEqual(demo.state.orders, [{ amount: '250.00', currency: 'EUR', flow: 'on_ramp', target_token: null, target_network: null }]);
+    assert.deepEqual(demo.state.orders, [
+      { amount: '250.00', currency: 'EUR', flow: 'on_ramp', target_token: null, target_network: null },
+    ]);
     await page.waitForSelector('[data-callback=onSuccess]', { state: 'attached' });
     const callbacks = await page.$$eval('[data-callback]', (entries) => entries.map((entry) => entry.dataset.callback));
     assert.deepEqual(callbacks, ['onReady', 'onStep', 'onQuote', 'onStep', 'onStep', 'onSuccess']);
@@ -90,7 +92,9 @@ describe('embedded', () => {
     assert.deepEqual([await page.textContent('#cost'), await page.textContent('#card-price')], ['£55.50', '£55.50']);
     await page.click('[data-action=embed]');
     await decision('waiting');
-    assert.deepEqual(demo.state.orders, [{ amount: '55.5', currency: 'GBP', flow: null, target_token: null, target_network: null }]);
+    assert.deepEqual(demo.state.orders, [
+      { amount: '55.5', currency: 'GBP', flow: null, target_token: null, target_network: null },
+    ]);
   });
 
   test('price_follows_what_should_happen', async () => {
@@ -101,7 +105,12 @@ describe('embedded', () => {
       assert.equal(await page.inputValue('[name=amount]'), `250.${outcome}`);
       assert.equal(await page.textContent('#cost'), `€250.${outcome}`);
     }
-    for (const [amount, outcome] of [['7.62', '62'], ['7.5', '00'], ['7.99', '00'], ['', '00']]) {
+    for (const [amount, outcome] of [
+      ['7.62', '62'],
+      ['7.5', '00'],
+      ['7.99', '00'],
+      ['', '00'],
+    ]) {
       await page.fill('[name=amount]', amount);
       assert.equal(await page.inputValue('[name=outcome]'), outcome, amount);
     }
@@ -188,7 +197,10 @@ describe('other ways', () => {
     await page.click('[data-action=pay]');
     await page.waitForURL(/\/demo\?paid&gate_session_id=/);
     await decision('paid');
-    await page.locator('#returned[data-returned=paid]').getByText('Welcome back. Your server says: completed.').waitFor();
+    await page
+      .locator('#returned[data-returned=paid]')
+      .getByText('Welcome back. Your server says: completed.')
+      .waitFor();
     assert.deepEqual(problems, []);
   });
 
@@ -199,7 +211,10 @@ describe('other ways', () => {
     await page.click('[data-action=cancel]');
     await page.waitForURL(/\/demo\?cancelled&gate_session_id=/);
     await decision('over');
-    await page.locator('#returned[data-returned=cancelled]').getByText('Your server says: cancelled or expired.').waitFor();
+    await page
+      .locator('#returned[data-returned=cancelled]')
+      .getByText('Your server says: cancelled or expired.')
+      .waitFor();
   });
 
   test('forged_return_decides_nothing', async () => {
@@ -219,7 +234,6 @@ describe('other ways', () => {
     const [tab] = await Promise.all([page.context().waitForEvent('page'), page.click('[data-action=open-link]')]);
     await tab.click('[data-action=pay]');
     await decision('paid');
-    await tab.close();
   });
 
   test('browser_history_returns_to_a_usable_page', async () => {
@@ -245,11 +259,11 @@ describe('failures', () => {
   });
 
   test('refused_start_of_the_widget_is_shown', async () => {
-    demo.state.bootstrap = [403, envelope('client_secret_invalid', 'The client secret is wrong.', 403)];
+    demo.gate.respond = () => [403, envelope('client_secret_invalid', 'The client secret is wrong.', 403)];
     await open();
     await page.click('[data-action=embed]');
     await page.waitForSelector('#checkout-error[data-code=client_secret_invalid]');
-    demo.state.bootstrap = [403, envelope('organization_suspended', 'The organization is suspended.', 403)];
+    demo.gate.respond = () => [403, envelope('organization_suspended', 'The organization is suspended.', 403)];
     await page.click('[data-action=embed]');
     await page.waitForSelector('#checkout-error[data-code=organization_suspended]');
   });
@@ -315,9 +329,22 @@ describe('presentation', () => {
   async function check(state) {
     for (const width of WIDTHS) {
       await page.setViewportSize({ width, height: 900 });
-      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth), 0, `${state} scrolls sideways at ${width} px`);
+      assert.equal(
+        await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+        0,
+        `${state} scrolls sideways at ${width} px`,
+      );
       if (AXE_WIDTHS.includes(width)) {
-        const { violations } = await page.evaluate((values) => axe.run(document, { iframes: false, preload: false, resultTypes: ['violations'], runOnly: { type: 'tag', values } }), AXE_TAGS);
+        const { violations } = await page.evaluate(
+          (values) =>
+            axe.run(document, {
+              iframes: false,
+              preload: false,
+              resultTypes: ['violations'],
+              runOnly: { type: 'tag', values },
+            }),
+          AXE_TAGS,
+        );
         const found = violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(' ')}`);
         assert.deepEqual(found, [], `${state} at ${width} px`);
       }

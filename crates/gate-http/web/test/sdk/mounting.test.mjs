@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { envelope } from '../../dev/gate.mjs';
 import { launchBrowser, newPage, stopClock } from '../browser.mjs';
 import { policyOfDocuments } from '../policy.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
@@ -29,7 +30,10 @@ beforeEach(async () => {
   await page.addInitScript(() => {
     window.calls = [];
     window.listeners = 0;
-    for (const [name, by] of [['addEventListener', 1], ['removeEventListener', -1]]) {
+    for (const [name, by] of [
+      ['addEventListener', 1],
+      ['removeEventListener', -1],
+    ]) {
       const native = window[name];
       window[name] = (type, ...rest) => {
         window.listeners += type === 'message' ? by : 0;
@@ -45,20 +49,30 @@ afterEach(() => page.context().close());
 async function mount(place = () => document.getElementById('ramp'), wallet = false) {
   await page.goto(world.shop.origin);
   await page.evaluate(`window.place = ${place}`);
-  await page.evaluate(([publishableKey, clientSecret, hasWallet]) => {
-    const names = ['onReady', 'onSuccess', 'onError', 'onClose', 'onStep'];
-    const callbacks = Object.fromEntries(names.map((name) => [name, (event) => window.calls.push([name, ...(event ? [event] : [])])]));
-    if (hasWallet) callbacks.onInitiateDeposit = (request) => { window.calls.push(['onInitiateDeposit', request.asset]); return { txHash: '0xabc' }; };
-    window.start = () => {
-      window.checkout = new GateRamp({ publishableKey, clientSecret, locale: 'de' });
-      window.checkout.mount(window.place(), callbacks);
-    };
-    window.start();
-  }, [PUBLISHABLE_KEY, CLIENT_SECRET, wallet]);
+  await page.evaluate(
+    ([publishableKey, clientSecret, hasWallet]) => {
+      const names = ['onReady', 'onSuccess', 'onError', 'onClose', 'onStep'];
+      const callbacks = Object.fromEntries(
+        names.map((name) => [name, (event) => window.calls.push([name, ...(event ? [event] : [])])]),
+      );
+      if (hasWallet)
+        callbacks.onInitiateDeposit = (request) => {
+          window.calls.push(['onInitiateDeposit', request.asset]);
+          return { txHash: '0xabc' };
+        };
+      window.start = () => {
+        window.checkout = new GateRamp({ publishableKey, clientSecret, locale: 'de' });
+        window.checkout.mount(window.place(), callbacks);
+      };
+      window.start();
+    },
+    [PUBLISHABLE_KEY, CLIENT_SECRET, wallet],
+  );
 }
 
 const calls = () => page.evaluate(() => window.calls);
-const ready = (count = 1) => page.waitForFunction((wanted) => window.calls.filter(([name]) => name === 'onReady').length === wanted, count);
+const ready = (count = 1) =>
+  page.waitForFunction((wanted) => window.calls.filter(([name]) => name === 'onReady').length === wanted, count);
 
 async function frame() {
   const found = await (await page.waitForSelector('iframe', { state: 'attached' })).contentFrame();
@@ -69,7 +83,10 @@ async function frame() {
 /** Sends messages, and one more that shows that all have arrived. */
 async function send(target, ...messages) {
   const before = (await calls()).filter(([name]) => name === 'onStep').length;
-  await target.evaluate((all) => all.forEach((message) => window.send(message)), [...messages, { type: 'step', step: 'end' }]);
+  await target.evaluate(
+    (all) => all.forEach((message) => window.send(message)),
+    [...messages, { type: 'step', step: 'end' }],
+  );
   await page.waitForFunction((count) => window.calls.filter(([name]) => name === 'onStep').length > count, before);
   return (await calls()).filter(([name]) => name !== 'onStep' && name !== 'onReady');
 }
@@ -84,12 +101,23 @@ test('success_and_each_failed_payment_are_reported_once', async () => {
   await send(widget, failed, failed, { ...failed, payment_id: 'pay_2' }, success, success);
   await Promise.all([page.waitForEvent('framenavigated'), widget.evaluate(() => location.reload())]);
   widget = await frame();
-  const { payment_id, type, ...event } = failed;
-  assert.deepEqual(await send(widget, failed, success), [['onError', event], ['onError', event], ['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }]]);
+  const event = { code: failed.code, message: failed.message };
+  assert.deepEqual(await send(widget, failed, success), [
+    ['onError', event],
+    ['onError', event],
+    ['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }],
+  ]);
 });
 
 test('second_mount_reports_success_again_and_never_sends_a_deposit_again', async () => {
-  const deposit = { type: 'deposit', request_id: 'pay_1', asset: 'USDT', network: 'tron', amount: '1', address: 'TXyz' };
+  const deposit = {
+    type: 'deposit',
+    request_id: 'pay_1',
+    asset: 'USDT',
+    network: 'tron',
+    amount: '1',
+    address: 'TXyz',
+  };
   await mount(undefined, true);
   await ready();
   await send(await frame(), deposit, success);
@@ -99,7 +127,10 @@ test('second_mount_reports_success_again_and_never_sends_a_deposit_again', async
   });
   await ready(2);
   const widget = await frame();
-  assert.deepEqual((await send(widget, deposit, success)).map(([name]) => name), ['onInitiateDeposit', 'onSuccess', 'onSuccess']);
+  assert.deepEqual(
+    (await send(widget, deposit, success)).map(([name]) => name),
+    ['onInitiateDeposit', 'onSuccess', 'onSuccess'],
+  );
   await widget.waitForFunction(() => window.received.some(({ tx_hash: hash }) => hash === '0xabc'));
 });
 
@@ -157,11 +188,17 @@ for (const delay of [0, 10, 100, 1000]) {
   test(`destroy_${delay}_ms_after_mount_leaves_nothing`, async () => {
     await mount();
     await page.evaluate(async (wait) => {
-      if (wait > 0) await new Promise((resolve) => { setTimeout(resolve, wait); });
+      if (wait > 0)
+        await new Promise((resolve) => {
+          setTimeout(resolve, wait);
+        });
       window.checkout.destroy();
       window.calls.length = 0;
     }, delay);
-    assert.deepEqual(await page.evaluate(() => [window.listeners, document.getElementById('ramp').childNodes.length]), [0, 0]);
+    assert.deepEqual(
+      await page.evaluate(() => [window.listeners, document.getElementById('ramp').childNodes.length]),
+      [0, 0],
+    );
     // A later mount in the same page shows that the first one's answers have come and gone.
     await page.evaluate(() => window.start());
     await ready();
@@ -194,7 +231,8 @@ test('container_that_moves_keeps_its_widget', async () => {
 });
 
 test('rules_of_the_page_cannot_change_the_frame', async () => {
-  const hostile = 'iframe, div[role=status] { display: none !important; width: 1px !important; height: 9px !important; max-height: 9px !important; margin: 9px !important; border: 9px solid !important; opacity: 0 !important; position: fixed !important }';
+  const hostile =
+    'iframe, div[role=status] { display: none !important; width: 1px !important; height: 9px !important; max-height: 9px !important; margin: 9px !important; border: 9px solid !important; opacity: 0 !important; position: fixed !important }';
   await mount(`() => {
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(${JSON.stringify(hostile)});
@@ -213,17 +251,26 @@ test('rules_of_the_page_cannot_change_the_frame', async () => {
 });
 
 /** The gate's refusal of a session that has ended. */
-const refuseEnded = () => [403, { code: 'session_not_open', message: 'The session is completed.', statusCode: 403 }];
+const refuseEnded = () => [403, envelope('session_not_open', 'The session is completed.', 403)];
 
-for (const [name, isLoadedAgain] of [['page_that_was_loaded_again', true], ['page_without_storage', false]]) {
+for (const [name, isLoadedAgain] of [
+  ['page_that_was_loaded_again', true],
+  ['page_without_storage', false],
+]) {
   test(`completed_session_reports_success_again_in_${name}`, async () => {
     if (!isLoadedAgain) {
-      await page.addInitScript(() => Object.defineProperty(window, 'sessionStorage', { get: () => { throw new DOMException('Denied', 'SecurityError'); } }));
+      await page.addInitScript(() =>
+        Object.defineProperty(window, 'sessionStorage', {
+          get: () => {
+            throw new DOMException('Denied', 'SecurityError');
+          },
+        }),
+      );
     }
     await mount();
     await ready();
     await send(await frame(), { type: 'step', step: 'progress' });
-    world.state.respond = refuseEnded;
+    world.gate.respond = refuseEnded;
     if (isLoadedAgain) {
       await mount();
     } else {
@@ -236,7 +283,9 @@ for (const [name, isLoadedAgain] of [['page_that_was_loaded_again', true], ['pag
     await ready();
     const widget = await frame();
     assert.equal(await widget.evaluate(() => window.received[0].embed_token), 'header.claims.signature');
-    assert.deepEqual(await send(widget, { type: 'step', step: 'done' }, success, success), [['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }]]);
+    assert.deepEqual(await send(widget, { type: 'step', step: 'done' }, success, success), [
+      ['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }],
+    ]);
     assert.deepEqual((await calls())[0], ['onReady']);
   });
 }
@@ -245,7 +294,7 @@ test('session_that_ended_without_payment_gets_on_error', async () => {
   await mount();
   await ready();
   await send(await frame(), { type: 'step', step: 'progress' });
-  world.state.respond = refuseEnded;
+  world.gate.respond = refuseEnded;
   await mount();
   await ready();
   await (await frame()).evaluate(() => window.send({ type: 'step', step: 'over' }));
@@ -262,7 +311,7 @@ test('token_is_kept_for_its_own_session_and_time_alone', async () => {
   await send(await frame(), { type: 'step', step: 'instructions' });
   const kept = await page.evaluate(() => JSON.stringify({ ...sessionStorage }));
   assert.ok(!kept.includes('gsec_'), kept);
-  world.state.respond = refuseEnded;
+  world.gate.respond = refuseEnded;
   for (const change of [{ session_id: 'gs_test_another' }, { expires_at: '2020-01-01T00:00:00Z' }]) {
     await page.evaluate((given) => {
       for (const [name, text] of Object.entries(sessionStorage)) {
@@ -271,7 +320,10 @@ test('token_is_kept_for_its_own_session_and_time_alone', async () => {
     }, change);
     await mount();
     await page.waitForFunction(() => window.calls.length === 1);
-    assert.deepEqual((await calls()).map(([name, event]) => [name, event?.code]), [['onError', 'session_not_open']]);
+    assert.deepEqual(
+      (await calls()).map(([name, event]) => [name, event?.code]),
+      [['onError', 'session_not_open']],
+    );
   }
 });
 
@@ -280,7 +332,10 @@ test('placeholder_is_announced_until_the_widget_has_its_token', async () => {
   await mount();
   await page.waitForSelector('#ramp > [role=status]:visible');
   assert.equal(await page.textContent('#ramp > [role=status]'), 'Wird geladen …');
-  const heights = await page.$eval('#ramp', (element) => [element.getBoundingClientRect().height, element.querySelector('iframe').getBoundingClientRect().height]);
+  const heights = await page.$eval('#ramp', (element) => [
+    element.getBoundingClientRect().height,
+    element.querySelector('iframe').getBoundingClientRect().height,
+  ]);
   assert.equal(heights[0], heights[1], 'The placeholder takes no room.');
   const widget = await (await page.$('iframe')).contentFrame();
   await widget.waitForFunction(() => window.send);
@@ -293,13 +348,18 @@ test('widget_lives_under_the_policy_that_the_documents_show', async () => {
   world.state.policy = policyOfDocuments;
   await page.addInitScript(() => {
     window.violations = [];
-    addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => window.violations.push([violatedDirective, blockedURI]));
+    addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+      window.violations.push([violatedDirective, blockedURI]),
+    );
   });
   await mount();
   await ready();
   await send(await frame(), { type: 'resize', height: 611 }, success);
   await page.waitForFunction(() => document.querySelector('iframe').style.height === '611px');
   await page.evaluate(() => window.checkout.destroy());
-  assert.deepEqual((await page.evaluate(() => window.violations)).filter(([, uri]) => !/favicon/.test(uri)), []);
+  assert.deepEqual(
+    (await page.evaluate(() => window.violations)).filter(([, uri]) => !/favicon/.test(uri)),
+    [],
+  );
   assert.deepEqual(failures, []);
 });

@@ -3,9 +3,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { join } from 'node:path';
-import { CLIENT_SECRET, DIST, PUBLISHABLE_KEY } from './simulation.mjs';
+import { DIST } from '../../dev/gate.mjs';
+import { CLIENT_SECRET, PUBLISHABLE_KEY } from './simulation.mjs';
 
-const { createGateOffRamp, createGateOnRamp, createGateSwap, GateRamp, GateRampError } = await import(join(DIST, 'gate.mjs'));
+const { createGateOffRamp, createGateOnRamp, createGateSwap, GateRamp, GateRampError } = await import(
+  join(DIST, 'gate.mjs')
+);
 
 const LIVE_KEY = PUBLISHABLE_KEY.replace('test', 'live');
 const ORIGINS = { gateOrigin: 'https://gate.example', widgetOrigin: 'https://pay.example' };
@@ -22,7 +25,11 @@ function refusal(options) {
 }
 
 test('secret_key_is_refused_without_repeating_it', () => {
-  for (const secret of ['sk_test_0123456789abcdefSECRET', 'sk_live_0123456789abcdefSECRET', ' sk_test_0123456789abcdefSECRET']) {
+  for (const secret of [
+    'sk_test_0123456789abcdefSECRET',
+    'sk_live_0123456789abcdefSECRET',
+    ' sk_test_0123456789abcdefSECRET',
+  ]) {
     for (const name of ['publishableKey', 'clientSecret']) {
       const error = refusal({ ...VALID, [name]: secret });
       assert.equal(error.code, 'secret_key_refused');
@@ -33,12 +40,22 @@ test('secret_key_is_refused_without_repeating_it', () => {
 });
 
 test('key_mode_must_match_the_environment', () => {
-  for (const [publishableKey, environment] of [[PUBLISHABLE_KEY, 'production'], [PUBLISHABLE_KEY, 'live'], [LIVE_KEY, 'sandbox']]) {
+  for (const [publishableKey, environment] of [
+    [PUBLISHABLE_KEY, 'production'],
+    [PUBLISHABLE_KEY, 'live'],
+    [LIVE_KEY, 'sandbox'],
+  ]) {
     const error = refusal({ ...VALID, publishableKey, environment });
     assert.equal(error.code, 'key_mode_mismatch');
     assert.match(error.message, new RegExp(`environment '${environment}'`));
   }
-  for (const [publishableKey, environment] of [[PUBLISHABLE_KEY, 'sandbox'], [LIVE_KEY, 'production'], [LIVE_KEY, 'live'], [LIVE_KEY, undefined], [PUBLISHABLE_KEY, null]]) {
+  for (const [publishableKey, environment] of [
+    [PUBLISHABLE_KEY, 'sandbox'],
+    [LIVE_KEY, 'production'],
+    [LIVE_KEY, 'live'],
+    [LIVE_KEY, undefined],
+    [PUBLISHABLE_KEY, null],
+  ]) {
     assert.ok(new GateRamp({ ...VALID, publishableKey, environment }));
   }
 });
@@ -51,7 +68,14 @@ test('each_invalid_option_is_named', () => {
     theme: ['pink', 1, ''],
     locale: ['not a tag', '', 5],
     flow: ['buy', 'onramp'],
-    gateOrigin: ['', 'gate.example', 'https://gate.example/v1', 'ftp://gate.example', 'https://a:b@gate.example', 'javascript:alert(1)'],
+    gateOrigin: [
+      '',
+      'gate.example',
+      'https://gate.example/v1',
+      'ftp://gate.example',
+      'https://a:b@gate.example',
+      'javascript:alert(1)',
+    ],
     widgetOrigin: ['', 'https://pay.example/embed', 'https://pay.example/?a', 'data:text/html,x'],
   };
   for (const [name, values] of Object.entries(cases)) {
@@ -68,12 +92,23 @@ test('each_invalid_option_is_named', () => {
 
 test('npm_package_requires_both_origins', () => {
   for (const name of ['gateOrigin', 'widgetOrigin']) {
-    assert.match(refusal({ ...VALID, [name]: undefined }).message, new RegExp(`^${name} is required with the npm package`));
+    assert.match(
+      refusal({ ...VALID, [name]: undefined }).message,
+      new RegExp(`^${name} is required with the npm package`),
+    );
   }
 });
 
 test('usual_options_are_accepted', () => {
-  for (const change of [{}, { clientSecret: undefined }, { theme: 'auto' }, { locale: 'fr-CA' }, { locale: 'de_DE' }, { gateOrigin: 'https://gate.example/' }, { unknown: 1 }]) {
+  for (const change of [
+    {},
+    { clientSecret: undefined },
+    { theme: 'auto' },
+    { locale: 'fr-CA' },
+    { locale: 'de_DE' },
+    { gateOrigin: 'https://gate.example/' },
+    { unknown: 1 },
+  ]) {
     assert.ok(new GateRamp({ ...VALID, ...change }));
   }
   for (const create of [createGateOnRamp, createGateOffRamp, createGateSwap]) {

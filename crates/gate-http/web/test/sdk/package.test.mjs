@@ -100,17 +100,33 @@ async function run(command, ...args) {
   try {
     return (await start(command, args, { cwd: folder, encoding: 'utf8' })).stdout;
   } catch (error) {
-    throw new Error(`${command} ${args.join(' ')} failed:\n${error.stdout}\n${error.stderr}`);
+    throw new Error(`${command} ${args.join(' ')} failed:\n${error.stdout}\n${error.stderr}`, { cause: error });
   }
 }
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gate-package-'));
-  const packed = JSON.parse(execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' }));
+  const packed = JSON.parse(
+    execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
+      cwd: ROOT,
+      encoding: 'utf8',
+      stdio: 'pipe',
+    }),
+  );
   const [{ filename }] = Array.isArray(packed) ? packed : Object.values(packed);
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'shop', private: true, type: 'module' }));
   const local = DEPENDENCIES.map((name) => join(ROOT, 'node_modules', name));
-  await run('npm', 'install', '--offline', '--install-links', '--no-audit', '--no-fund', '--ignore-scripts', `./${filename}`, ...local);
+  await run(
+    'npm',
+    'install',
+    '--offline',
+    '--install-links',
+    '--no-audit',
+    '--no-fund',
+    '--ignore-scripts',
+    `./${filename}`,
+    ...local,
+  );
   writeFileSync(join(folder, 'main.ts'), MAIN);
   browser = await launchBrowser();
   world = await startSimulation();
@@ -126,24 +142,67 @@ after(async () => {
 
 test('package_contains_the_published_files_alone', async () => {
   const installed = join(folder, 'node_modules/@penstock/gate');
-  const files = (await run('find', installed, '-type', 'f')).trim().split('\n').map((path) => path.slice(installed.length + 1)).sort();
-  const required = ['LICENSE', 'dist/gate.d.ts', 'dist/gate.js', 'dist/gate.mjs', 'dist/react.d.ts', 'dist/react.mjs', 'package.json'];
-  assert.deepEqual(files.filter((name) => !name.startsWith('README')), required);
+  const files = (await run('find', installed, '-type', 'f'))
+    .trim()
+    .split('\n')
+    .map((path) => path.slice(installed.length + 1))
+    .sort();
+  const required = [
+    'LICENSE',
+    'dist/gate.d.ts',
+    'dist/gate.js',
+    'dist/gate.mjs',
+    'dist/react.d.ts',
+    'dist/react.mjs',
+    'package.json',
+  ];
+  assert.deepEqual(
+    files.filter((name) => !name.startsWith('README')),
+    required,
+  );
   const manifest = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
   assert.deepEqual(manifest.dependencies ?? {}, {}, 'The package depends on nothing at run time.');
-  assert.ok(manifest.peerDependencies?.react && manifest.peerDependenciesMeta?.react?.optional, 'React is an optional peer dependency.');
+  assert.ok(
+    manifest.peerDependencies?.react && manifest.peerDependenciesMeta?.react?.optional,
+    'React is an optional peer dependency.',
+  );
 });
 
-for (const [moduleKind, resolution] of [['esnext', 'bundler'], ['nodenext', 'nodenext']]) {
+for (const [moduleKind, resolution] of [
+  ['esnext', 'bundler'],
+  ['nodenext', 'nodenext'],
+]) {
   test(`strict_project_compiles_with_${resolution}_resolution`, async () => {
-    const flags = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false', '--target', 'es2022'];
-    await run('node', 'node_modules/typescript/bin/tsc', 'main.ts', ...flags, '--lib', 'es2022,dom,dom.iterable', '--module', moduleKind, '--moduleResolution', resolution);
+    const flags = [
+      '--strict',
+      '--exactOptionalPropertyTypes',
+      '--noUncheckedIndexedAccess',
+      '--skipLibCheck',
+      'false',
+      '--target',
+      'es2022',
+    ];
+    await run(
+      'node',
+      'node_modules/typescript/bin/tsc',
+      'main.ts',
+      ...flags,
+      '--lib',
+      'es2022,dom,dom.iterable',
+      '--module',
+      moduleKind,
+      '--moduleResolution',
+      resolution,
+    );
   });
 }
 
 for (const name of ['@penstock/gate', '@penstock/gate/react']) {
   test(`import_of_${name}_in_node_does_nothing`, async () => {
-    const { stdout, stderr } = await start('node', ['--input-type=module', '--eval', `await import('${name}')`], { cwd: folder, encoding: 'utf8' });
+    const { stdout, stderr } = await start('node', ['--input-type=module', '--eval', `await import('${name}')`], {
+      cwd: folder,
+      encoding: 'utf8',
+    });
     assert.deepEqual([stdout, stderr], ['', '']);
   });
 }
@@ -156,13 +215,26 @@ test('import_in_a_browser_makes_no_request_and_adds_no_element', async () => {
   page.on('request', (request) => requests.push(request.url()));
   await page.goto(world.shop.origin, { waitUntil: 'networkidle' });
   assert.equal(await page.evaluate(async (name) => typeof (await import(name)).GateRamp, address), 'function');
-  assert.deepEqual(requests.filter((url) => !url.endsWith('/favicon.ico')), [`${world.shop.origin}/`, address]);
+  assert.deepEqual(
+    requests.filter((url) => !url.endsWith('/favicon.ico')),
+    [`${world.shop.origin}/`, address],
+  );
   assert.deepEqual(await page.$$eval('body *', (elements) => elements.map(({ tagName }) => tagName)), []);
 });
 
 test('import_of_the_component_in_a_browser_makes_no_request_and_adds_no_element', async () => {
-  writeFileSync(join(folder, 'component.mjs'), "import { RampCheckout } from '@penstock/gate/react';\nwindow.component = typeof RampCheckout;\n");
-  await build({ entryPoints: [join(folder, 'component.mjs')], outfile: join(folder, 'component.js'), bundle: true, format: 'iife', define: { 'process.env.NODE_ENV': '"production"' }, logLevel: 'error' });
+  writeFileSync(
+    join(folder, 'component.mjs'),
+    "import { RampCheckout } from '@penstock/gate/react';\nwindow.component = typeof RampCheckout;\n",
+  );
+  await build({
+    entryPoints: [join(folder, 'component.mjs')],
+    outfile: join(folder, 'component.js'),
+    bundle: true,
+    format: 'iife',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    logLevel: 'error',
+  });
   world.reset();
   world.state.page = '<!doctype html><html lang="en"><title>Shop</title><script src="/component.js"></script></html>';
   world.state.scripts = { '/component.js': readFileSync(join(folder, 'component.js'), 'utf8') };
@@ -171,7 +243,10 @@ test('import_of_the_component_in_a_browser_makes_no_request_and_adds_no_element'
   page.on('request', (request) => requests.push(request.url()));
   await page.goto(world.shop.origin, { waitUntil: 'networkidle' });
   assert.equal(await page.evaluate(() => window.component), 'function');
-  assert.deepEqual(requests.filter((url) => !url.endsWith('/favicon.ico')), [`${world.shop.origin}/`, `${world.shop.origin}/component.js`]);
+  assert.deepEqual(
+    requests.filter((url) => !url.endsWith('/favicon.ico')),
+    [`${world.shop.origin}/`, `${world.shop.origin}/component.js`],
+  );
   assert.deepEqual(await page.$$eval('body *', (elements) => elements.map(({ tagName }) => tagName)), []);
   await page.context().close();
 });
@@ -197,35 +272,62 @@ process.stdout.write(renderToString(application(JSON.parse(process.argv[2]))));
 `;
 
 test('component_renders_on_a_server_and_starts_once_in_strict_mode', async () => {
-  for (const [name, content] of [['application', APPLICATION], ['client', CLIENT], ['server', SERVER]]) {
+  for (const [name, content] of [
+    ['application', APPLICATION],
+    ['client', CLIENT],
+    ['server', SERVER],
+  ]) {
     writeFileSync(join(folder, `${name}.mjs`), content);
   }
-  const options = { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET, gateOrigin: world.gate.origin, widgetOrigin: world.widget.origin };
+  const options = {
+    publishableKey: PUBLISHABLE_KEY,
+    clientSecret: CLIENT_SECRET,
+    gateOrigin: world.gate.origin,
+    widgetOrigin: world.widget.origin,
+  };
   const html = await run('node', 'server.mjs', JSON.stringify(options));
   assert.equal(html, '<main><div id="ramp" class="card"></div></main>');
   // The development build reports what does not match.
-  await build({ entryPoints: [join(folder, 'client.mjs')], outfile: join(folder, 'client.js'), bundle: true, format: 'iife', define: { 'process.env.NODE_ENV': '"development"' }, logLevel: 'error' });
+  await build({
+    entryPoints: [join(folder, 'client.mjs')],
+    outfile: join(folder, 'client.js'),
+    bundle: true,
+    format: 'iife',
+    define: { 'process.env.NODE_ENV': '"development"' },
+    logLevel: 'error',
+  });
   world.reset();
   world.state.page = `<!doctype html><html lang="en"><title>Shop</title><div id="root">${html}</div><script src="/options.js"></script><script src="/client.js"></script></html>`;
-  world.state.scripts = { '/options.js': `window.options = ${JSON.stringify(options)};`, '/client.js': readFileSync(join(folder, 'client.js'), 'utf8') };
+  world.state.scripts = {
+    '/options.js': `window.options = ${JSON.stringify(options)};`,
+    '/client.js': readFileSync(join(folder, 'client.js'), 'utf8'),
+  };
   const page = await newPage(browser);
   const messages = [];
   page.on('pageerror', (error) => messages.push(error.message));
-  page.on('console', (message) => ['error', 'warning'].includes(message.type()) && !message.location().url.endsWith('favicon.ico') && messages.push(message.text()));
+  page.on(
+    'console',
+    (message) =>
+      ['error', 'warning'].includes(message.type()) &&
+      !message.location().url.endsWith('favicon.ico') &&
+      messages.push(message.text()),
+  );
   await page.goto(world.shop.origin);
   await page.waitForFunction(() => window.calls.length > 0);
   const frame = await (await page.$('#ramp iframe')).contentFrame();
   await frame.waitForFunction(() => window.received.length === 1);
   assert.deepEqual(await page.evaluate(() => window.calls), ['onReady']);
   assert.equal(await page.locator('iframe').count(), 1);
-  assert.equal(world.state.requests.length, 1);
+  assert.equal(world.gate.requests.length, 1);
   assert.deepEqual(messages, []);
 });
 
 /** A sample of `docs/embedding.md`, with the origins of the simulation in place of its own. */
 function sampleHere(name) {
   const sample = sampleOf('docs/embedding.md', name);
-  const code = sample.replace('https://gate.example', world.gate.origin).replace('https://pay.example', world.widget.origin);
+  const code = sample
+    .replace('https://gate.example', world.gate.origin)
+    .replace('https://pay.example', world.widget.origin);
   assert.ok(code.includes(world.gate.origin) && code.includes(world.widget.origin), code);
   return code;
 }
@@ -233,11 +335,23 @@ function sampleHere(name) {
 /** Runs code in the scratch project, in a page with an element `#ramp`. Returns the page and the frame of its widget. */
 async function runInPage(code) {
   writeFileSync(join(folder, 'sample.jsx'), code);
-  await build({ entryPoints: [join(folder, 'sample.jsx')], outfile: join(folder, 'sample.js'), bundle: true, format: 'iife', jsx: 'automatic', define: { 'process.env.NODE_ENV': '"production"' }, logLevel: 'error' });
+  await build({
+    entryPoints: [join(folder, 'sample.jsx')],
+    outfile: join(folder, 'sample.js'),
+    bundle: true,
+    format: 'iife',
+    jsx: 'automatic',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    logLevel: 'error',
+  });
   world.reset();
-  world.state.page = '<!doctype html><html lang="en"><title>Shop</title><div id="ramp"></div><script src="/options.js"></script><script src="/sample.js"></script></html>';
+  world.state.page =
+    '<!doctype html><html lang="en"><title>Shop</title><div id="ramp"></div><script src="/options.js"></script><script src="/sample.js"></script></html>';
   const given = { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET };
-  world.state.scripts = { '/options.js': `Object.assign(window, ${JSON.stringify(given)});`, '/sample.js': readFileSync(join(folder, 'sample.js'), 'utf8') };
+  world.state.scripts = {
+    '/options.js': `Object.assign(window, ${JSON.stringify(given)});`,
+    '/sample.js': readFileSync(join(folder, 'sample.js'), 'utf8'),
+  };
   const page = await newPage(browser);
   await page.goto(world.shop.origin);
   const frame = await (await page.waitForSelector('#ramp iframe', { state: 'attached' })).contentFrame();
@@ -249,7 +363,10 @@ test('sample_of_the_package_opens_the_widget', async () => {
   const { page } = await runInPage(`${sampleHere('package')}
     ramp.mount('#ramp', { onReady: () => { window.isReady = true; } });`);
   await page.waitForFunction(() => window.isReady);
-  assert.deepEqual(world.state.requests.map(({ body }) => body.clientSecret), [CLIENT_SECRET]);
+  assert.deepEqual(
+    world.gate.requests.map(({ body }) => body.clientSecret),
+    [CLIENT_SECRET],
+  );
   await page.context().close();
 });
 
@@ -266,10 +383,26 @@ test('sample_of_the_component_opens_the_widget_and_reports_success', async () =>
 
 test('compiled_project_runs_in_a_browser', async () => {
   assert.ok(existsSync(join(folder, 'main.js')), 'The compiler wrote main.js.');
-  await build({ entryPoints: [join(folder, 'main.js')], outfile: join(folder, 'bundle.js'), bundle: true, format: 'iife', define: { 'process.env.NODE_ENV': '"production"' }, logLevel: 'error' });
-  const options = { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET, gateOrigin: world.gate.origin, widgetOrigin: world.widget.origin };
-  world.state.page = '<!doctype html><html lang="en"><title>Shop</title><div id="ramp"></div><script src="/options.js"></script><script src="/bundle.js"></script></html>';
-  world.state.scripts = { '/options.js': `window.options = ${JSON.stringify(options)};`, '/bundle.js': readFileSync(join(folder, 'bundle.js'), 'utf8') };
+  await build({
+    entryPoints: [join(folder, 'main.js')],
+    outfile: join(folder, 'bundle.js'),
+    bundle: true,
+    format: 'iife',
+    define: { 'process.env.NODE_ENV': '"production"' },
+    logLevel: 'error',
+  });
+  const options = {
+    publishableKey: PUBLISHABLE_KEY,
+    clientSecret: CLIENT_SECRET,
+    gateOrigin: world.gate.origin,
+    widgetOrigin: world.widget.origin,
+  };
+  world.state.page =
+    '<!doctype html><html lang="en"><title>Shop</title><div id="ramp"></div><script src="/options.js"></script><script src="/bundle.js"></script></html>';
+  world.state.scripts = {
+    '/options.js': `window.options = ${JSON.stringify(options)};`,
+    '/bundle.js': readFileSync(join(folder, 'bundle.js'), 'utf8'),
+  };
   const page = await newPage(browser);
   const failures = [];
   page.on('pageerror', (error) => failures.push(error.message));
@@ -280,7 +413,14 @@ test('compiled_project_runs_in_a_browser', async () => {
   const [{ theme, flow, can_deposit }] = await frame.evaluate(() => window.received);
   assert.deepEqual([theme, flow, can_deposit], ['dark', 'swap', true]);
   await frame.evaluate(() => {
-    window.send({ type: 'deposit', request_id: 'dep_1', asset: 'USDT', network: 'tron', amount: '1.5', address: 'TXyz' });
+    window.send({
+      type: 'deposit',
+      request_id: 'dep_1',
+      asset: 'USDT',
+      network: 'tron',
+      amount: '1.5',
+      address: 'TXyz',
+    });
     window.send({ type: 'success', tx_id: 'test_tx_1', session_id: 'gs_test_1' });
   });
   await frame.waitForFunction(() => window.received.length === 2);

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { DIST } from '../../dev/gate.mjs';
 import { launchBrowser, newPage } from '../browser.mjs';
-import { CLIENT_SECRET, DIST, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
+import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const APPLICATION = `
@@ -66,7 +67,8 @@ after(async () => {
 
 beforeEach(async () => {
   world.reset();
-  world.state.page = '<!doctype html><html lang="en"><title>Shop</title><div id="root"></div><script src="/application.js"></script></html>';
+  world.state.page =
+    '<!doctype html><html lang="en"><title>Shop</title><div id="root"></div><script src="/application.js"></script></html>';
   world.state.scripts = { '/application.js': application };
   page = await newPage(browser);
   failures = [];
@@ -99,7 +101,7 @@ async function start(changes) {
 test('component_starts_once_in_strict_mode', async () => {
   const frame = await start();
   await frame.waitForFunction(() => window.received?.length === 1);
-  assert.equal(world.state.requests.length, 1);
+  assert.equal(world.gate.requests.length, 1);
   assert.equal(await page.locator('iframe').count(), 1);
   assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady']);
   assert.equal(await page.locator('#checkout').getAttribute('class'), 'card');
@@ -113,10 +115,17 @@ test('component_updates_theme_and_callbacks_without_a_new_start', async () => {
   await frame.evaluate(() => window.send({ type: 'step', step: 'price' }));
   await page.waitForFunction(() => window.calls.length === 2);
   assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady', 'second.onStep price']);
-  assert.equal(world.state.requests.length, 1);
+  assert.equal(world.gate.requests.length, 1);
 });
 
-const DEPOSIT = { type: 'deposit', request_id: 'pay_1', asset: 'USDT', network: 'tron', amount: '1.5', address: 'TXyz' };
+const DEPOSIT = {
+  type: 'deposit',
+  request_id: 'pay_1',
+  asset: 'USDT',
+  network: 'tron',
+  amount: '1.5',
+  address: 'TXyz',
+};
 
 /** Sends the request for a deposit, and returns what the frame gets for it. */
 async function deposit(frame) {
@@ -134,7 +143,7 @@ test('component_asks_the_newest_wallet', async () => {
   assert.equal((await frame.evaluate(() => window.received))[0].can_deposit, true);
   assert.deepEqual(await deposit(frame), { penstock: 1, type: 'deposited', request_id: 'pay_1', tx_hash: '0xsecond' });
   assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady', 'second.onInitiateDeposit USDT']);
-  assert.equal(world.state.requests.length, 1);
+  assert.equal(world.gate.requests.length, 1);
 });
 
 test('wallet_of_a_later_rendering_counts_from_the_next_start', async () => {
@@ -144,7 +153,7 @@ test('wallet_of_a_later_rendering_counts_from_the_next_start', async () => {
   assert.equal((await frame.evaluate(() => window.received))[0].can_deposit, false);
   assert.equal((await deposit(frame)).tx_hash, null);
   assert.deepEqual(await page.evaluate(() => window.calls), ['first.onReady']);
-  assert.equal(world.state.requests.length, 1);
+  assert.equal(world.gate.requests.length, 1);
   await page.evaluate((secret) => window.change({ clientSecret: secret, tag: 'second' }), `${CLIENT_SECRET}2`);
   await page.waitForFunction(() => window.calls.includes('second.onReady'));
   const next = await (await page.waitForSelector('#checkout iframe', { state: 'attached' })).contentFrame();
@@ -156,7 +165,10 @@ test('component_starts_again_for_another_session', async () => {
   await start();
   await page.evaluate((secret) => window.change({ clientSecret: secret, tag: 'second' }), `${CLIENT_SECRET}2`);
   await page.waitForFunction(() => window.calls.includes('second.onReady'));
-  assert.deepEqual(world.state.requests.map(({ body }) => body.clientSecret), [CLIENT_SECRET, `${CLIENT_SECRET}2`]);
+  assert.deepEqual(
+    world.gate.requests.map(({ body }) => body.clientSecret),
+    [CLIENT_SECRET, `${CLIENT_SECRET}2`],
+  );
   assert.equal(await page.locator('iframe').count(), 1);
 });
 
@@ -177,7 +189,7 @@ test('component_unmounted_in_the_same_task_starts_nothing', async () => {
     window.unmount();
   }, options());
   await page.waitForTimeout(200);
-  assert.equal(world.state.requests.length, 0);
+  assert.equal(world.gate.requests.length, 0);
   assert.equal(await page.locator('iframe').count(), 0);
 });
 

@@ -2,8 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, test } from 'node:test';
+import { envelope, listen, send } from '../../dev/gate.mjs';
 import { launchBrowser, newPage, stopClock } from '../browser.mjs';
-import { CLIENT_SECRET, embedToken, envelope, listen, PUBLISHABLE_KEY, SESSION_ID, sendText, startSimulation } from './simulation.mjs';
+import { CLIENT_SECRET, PUBLISHABLE_KEY, SESSION_ID, startSimulation } from './simulation.mjs';
 
 let browser;
 let world;
@@ -14,7 +15,7 @@ let failures;
 before(async () => {
   browser = await launchBrowser();
   world = await startSimulation();
-  foreign = await listen((_, response) => sendText(response, 'text/html', '<!doctype html><title>Foreign</title>'));
+  foreign = await listen((_, response) => send(response, 200, '<!doctype html><title>Foreign</title>'));
 });
 
 after(async () => {
@@ -43,7 +44,9 @@ beforeEach(async () => {
     };
     window.record = (tag = '') => {
       const names = ['onReady', 'onSuccess', 'onError', 'onClose', 'onUnavailable', 'onStep', 'onQuote'];
-      return Object.fromEntries(names.map((name) => [name, (event) => window.calls.push([tag + name, ...(event ? [event] : [])])]));
+      return Object.fromEntries(
+        names.map((name) => [name, (event) => window.calls.push([tag + name, ...(event ? [event] : [])])]),
+      );
     };
   });
 });
@@ -53,21 +56,31 @@ afterEach(() => page.context().close());
 /** Opens the shop and mounts with these changes of the options, and with a wallet if the shop is one. */
 async function mount(options = {}, hasWallet = false) {
   await page.goto(world.shop.origin);
-  await page.evaluate(([given, isWallet]) => {
-    const callbacks = window.record();
-    if (isWallet) {
-      callbacks.onInitiateDeposit = (request) => {
-        window.calls.push(['onInitiateDeposit', request]);
-        return { txHash: '0xabc' };
-      };
-    }
-    window.checkout = new GateRamp(given);
-    window.checkout.mount('#ramp', callbacks);
-  }, [shopOptions(options), hasWallet]);
+  await page.evaluate(
+    ([given, isWallet]) => {
+      const callbacks = window.record();
+      if (isWallet) {
+        callbacks.onInitiateDeposit = (request) => {
+          window.calls.push(['onInitiateDeposit', request]);
+          return { txHash: '0xabc' };
+        };
+      }
+      window.checkout = new GateRamp(given);
+      window.checkout.mount('#ramp', callbacks);
+    },
+    [shopOptions(options), hasWallet],
+  );
 }
 
 function shopOptions(options = {}) {
-  return { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET, environment: 'sandbox', theme: 'light', locale: 'de', ...options };
+  return {
+    publishableKey: PUBLISHABLE_KEY,
+    clientSecret: CLIENT_SECRET,
+    environment: 'sandbox',
+    theme: 'light',
+    locale: 'de',
+    ...options,
+  };
 }
 
 /** Waits until the partner's callbacks include one of this name, and returns all calls. */
@@ -96,7 +109,10 @@ function received(frame) {
 async function flushMessages(frame) {
   const height = 100 + Math.floor(Math.random() * 1000) + 1;
   await frame.evaluate((value) => window.send({ type: 'resize', height: value }), height);
-  await page.waitForFunction((value) => [...document.querySelectorAll('iframe')].some((each) => each.style.height === `${value}px`), height);
+  await page.waitForFunction(
+    (value) => [...document.querySelectorAll('iframe')].some((each) => each.style.height === `${value}px`),
+    height,
+  );
 }
 
 describe('handshake', () => {
@@ -118,7 +134,7 @@ describe('handshake', () => {
       flow: null,
       can_deposit: false,
     });
-    assert.deepEqual(world.state.requests, [
+    assert.deepEqual(world.gate.requests, [
       { authorization: `Bearer ${PUBLISHABLE_KEY}`, query: '', body: { clientSecret: CLIENT_SECRET } },
     ]);
   });
@@ -127,17 +143,29 @@ describe('handshake', () => {
     await mount();
     await callsWith('onReady');
     const frame = await widgetFrame();
-    const element = await page.$eval('#ramp iframe', (each) => ({ title: each.title, allow: each.getAttribute('allow'), src: each.src }));
+    const element = await page.$eval('#ramp iframe', (each) => ({
+      title: each.title,
+      allow: each.getAttribute('allow'),
+      src: each.src,
+    }));
     assert.equal(element.title, 'Sichere Zahlung');
     assert.equal(element.allow, 'payment; clipboard-write');
     assert.ok(element.src.startsWith(`${world.widget.origin}/embed?publishable_key=${PUBLISHABLE_KEY}#`));
-    assert.deepEqual(await frame.evaluate(() => window.fragment), { parent_origin: world.shop.origin, theme: 'light', locale: 'de' });
+    assert.deepEqual(await frame.evaluate(() => window.fragment), {
+      parent_origin: world.shop.origin,
+      theme: 'light',
+      locale: 'de',
+    });
     assert.ok(world.state.widgetRequests.every((path) => !path.includes('gsec_')));
   });
 
   test('flow_constructors_send_their_flow', async () => {
     await page.goto(world.shop.origin);
-    for (const [name, flow] of [['createGateOnRamp', 'on_ramp'], ['createGateOffRamp', 'off_ramp'], ['createGateSwap', 'swap']]) {
+    for (const [name, flow] of [
+      ['createGateOnRamp', 'on_ramp'],
+      ['createGateOffRamp', 'off_ramp'],
+      ['createGateSwap', 'swap'],
+    ]) {
       await page.evaluate(
         ([constructor, options]) => {
           window.calls = [];
@@ -187,7 +215,8 @@ describe('handshake', () => {
     await frame.evaluate(() => window.send({ type: 'resize', height: 20_000 }));
     await page.waitForFunction(() => document.querySelector('#ramp iframe').style.height === '20000px');
     await frame.evaluate(() => {
-      for (const value of [0, -5, 20_001, 1e9, Number.NaN, Number.POSITIVE_INFINITY, '700', null]) window.send({ type: 'resize', height: value });
+      for (const value of [0, -5, 20_001, 1e9, Number.NaN, Number.POSITIVE_INFINITY, '700', null])
+        window.send({ type: 'resize', height: value });
       window.send({ type: 'step', step: 'details' });
     });
     await callsWith('onStep');
@@ -202,12 +231,15 @@ describe('handshake', () => {
     const frame = await widgetFrame();
     await frame.waitForFunction(() => window.received.length === 1);
     assert.equal((await received(frame))[0].type, 'token');
-    assert.equal(world.state.requests.length, 1);
+    assert.equal(world.gate.requests.length, 1);
     assert.deepEqual(await calls(), [['onReady']]);
   });
 
   test('frame_that_asks_again_later_gets_a_new_token', async () => {
-    world.state.respond = () => [200, embedToken({ embed_token: `token-${world.state.requests.length}` })];
+    world.gate.respond = () => [
+      200,
+      world.gate.simulation.embedToken({ embed_token: `token-${world.gate.requests.length}` }),
+    ];
     await stopClock(page);
     await mount();
     await callsWith('onReady');
@@ -218,8 +250,11 @@ describe('handshake', () => {
       window.send({ type: 'ready' });
     });
     await frame.waitForFunction(() => window.received.length === 2);
-    assert.deepEqual((await received(frame)).map((message) => message.embed_token), ['token-1', 'token-2']);
-    assert.equal(world.state.requests.length, 2);
+    assert.deepEqual(
+      (await received(frame)).map((message) => message.embed_token),
+      ['token-1', 'token-2'],
+    );
+    assert.equal(world.gate.requests.length, 2);
     assert.deepEqual(await calls(), [['onReady']]);
   });
 
@@ -228,7 +263,7 @@ describe('handshake', () => {
     await mount();
     await callsWith('onReady');
     const frame = await widgetFrame();
-    world.state.respond = () => [403, envelope('session_not_open', 'The session is completed.', 403)];
+    world.gate.respond = () => [403, envelope('session_not_open', 'The session is completed.', 403)];
     await page.clock.fastForward(11_000);
     await frame.evaluate(() => window.send({ type: 'ready' }));
     await frame.waitForFunction(() => window.received.length === 2);
@@ -244,8 +279,11 @@ describe('handshake', () => {
     await page.evaluate(() => window.checkout.setTheme('dark'));
     await frame.waitForFunction(() => window.received.length === 2);
     assert.deepEqual((await received(frame))[1], { penstock: 1, type: 'theme', theme: 'dark' });
-    assert.equal(world.state.requests.length, 1);
-    await assert.rejects(page.evaluate(() => window.checkout.setTheme('pink')), /theme must be one of 'light', 'dark', 'auto'/);
+    assert.equal(world.gate.requests.length, 1);
+    await assert.rejects(
+      page.evaluate(() => window.checkout.setTheme('pink')),
+      /theme must be one of 'light', 'dark', 'auto'/,
+    );
   });
 
   test('widget_starts_when_the_page_has_no_storage', async () => {
@@ -264,7 +302,8 @@ describe('handshake', () => {
   });
 
   test('module_build_mounts_like_the_script', async () => {
-    world.state.page = '<!doctype html><title>Shop</title><div id="ramp"></div><script type="module" src="/page.js"></script>';
+    world.state.page =
+      '<!doctype html><title>Shop</title><div id="ramp"></div><script type="module" src="/page.js"></script>';
     world.state.scripts = {
       '/page.js': `import { GateRamp } from '${world.widget.origin}/gate.mjs';
         new GateRamp(${JSON.stringify(shopOptions())}).mount('#ramp', window.record());`,
@@ -285,7 +324,15 @@ describe('forged messages', () => {
     { penstock: 1, type: 'error', code: 'forged', message: 'Forged.' },
     { penstock: 1, type: 'close', reason: 'completed' },
     { penstock: 1, type: 'unavailable', reason: 'forged' },
-    { penstock: 1, type: 'deposit', request_id: 'forged', asset: 'USDT', network: 'tron', amount: '1', address: 'TForged' },
+    {
+      penstock: 1,
+      type: 'deposit',
+      request_id: 'forged',
+      asset: 'USDT',
+      network: 'tron',
+      amount: '1',
+      address: 'TForged',
+    },
     success,
   ];
 
@@ -298,7 +345,9 @@ describe('forged messages', () => {
     await page.evaluate(() => {
       window.counts = {};
       // The SDK listens longer, so that it has seen each message when this listener has.
-      addEventListener('message', ({ origin }) => { window.counts[origin] = (window.counts[origin] ?? 0) + 1; });
+      addEventListener('message', ({ origin }) => {
+        window.counts[origin] = (window.counts[origin] ?? 0) + 1;
+      });
     });
     return frame;
   }
@@ -309,7 +358,7 @@ describe('forged messages', () => {
     assert.deepEqual(await calls(), [['onReady']]);
     assert.equal(await page.$eval('#ramp iframe', (each) => each.style.height), '480px');
     assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'No payment has begun.');
-    assert.equal(world.state.requests.length, 1);
+    assert.equal(world.gate.requests.length, 1);
   }
 
   test('messages_of_the_page_itself_are_ignored', async () => {
@@ -366,7 +415,8 @@ describe('forged messages', () => {
     const frame = await widgetFrame();
     await frame.evaluate(() => {
       const post = (message) => parent.postMessage(message, '*');
-      for (const message of [null, undefined, 7, 'success', [], {}, { type: 'success', tx_id: 'a', session_id: 'b' }]) post(message);
+      for (const message of [null, undefined, 7, 'success', [], {}, { type: 'success', tx_id: 'a', session_id: 'b' }])
+        post(message);
       for (const fields of [
         { penstock: 2, type: 'success', tx_id: 'a', session_id: 'b' },
         { type: 'success', tx_id: 1, session_id: 'b' },
@@ -407,7 +457,11 @@ describe('lifetime', () => {
     await callsWith('second.onReady');
     const frame = await widgetFrame('#other iframe');
     await frame.evaluate(() => window.send({ type: 'step', step: 'details' }));
-    assert.deepEqual(await callsWith('second.onStep'), [['onReady'], ['second.onReady'], ['second.onStep', { step: 'details' }]]);
+    assert.deepEqual(await callsWith('second.onStep'), [
+      ['onReady'],
+      ['second.onReady'],
+      ['second.onStep', { step: 'details' }],
+    ]);
     assert.equal(await page.locator('iframe').count(), 1);
     assert.equal(await page.evaluate(() => window.listeners), 1);
   });
@@ -443,10 +497,11 @@ describe('lifetime', () => {
   test('destroy_during_the_bootstrap_calls_nothing_back', async () => {
     let release;
     const arrived = new Promise((arrive) => {
-      world.state.respond = () => new Promise((resolve) => {
-        release = () => resolve(undefined);
-        arrive();
-      });
+      world.gate.respond = () =>
+        new Promise((resolve) => {
+          release = () => resolve(undefined);
+          arrive();
+        });
     });
     await mount();
     await arrived;
@@ -503,9 +558,15 @@ describe('lifetime', () => {
       window.send({ type: 'error', code: 'x', message: 'y' });
       window.send({ type: 'close', reason: 'completed' });
     });
-    assert.deepEqual((await callsWith('onClose')).map(([name]) => name), ['onReady', 'onStep', 'onSuccess', 'onError', 'onClose']);
+    assert.deepEqual(
+      (await callsWith('onClose')).map(([name]) => name),
+      ['onReady', 'onStep', 'onSuccess', 'onError', 'onClose'],
+    );
     await flushMessages(frame);
-    assert.deepEqual(failures, ['onReady', 'onStep', 'onSuccess', 'onError', 'onClose'].map((name) => `thrown by ${name}`));
+    assert.deepEqual(
+      failures,
+      ['onReady', 'onStep', 'onSuccess', 'onError', 'onClose'].map((name) => `thrown by ${name}`),
+    );
   });
 
   test('mount_without_callbacks_works', async () => {
@@ -547,7 +608,7 @@ describe('refused start', () => {
   }
 
   test('foreign_page_gets_on_error', async () => {
-    world.state.allowed = ['https://shop.example'];
+    world.gate.origins = ['https://shop.example'];
     const { code, message } = await refusal('onError');
     assert.equal(code, 'origin_not_allowed');
     assert.ok(message.includes(world.shop.origin) && message.includes('allowed_domains'), message);
@@ -556,14 +617,20 @@ describe('refused start', () => {
   });
 
   test('suspended_partner_gets_on_unavailable', async () => {
-    world.state.suspended = true;
+    world.gate.suspended = true;
     assert.deepEqual(await refusal('onUnavailable'), { reason: 'organization_suspended' });
     assert.equal(await page.locator('iframe').count(), 0);
-    assert.ok(world.state.requests.every(({ body }) => body === undefined), 'The explaining request carries no client secret.');
+    assert.ok(
+      world.gate.requests.every(({ body }) => body === undefined),
+      'The explaining request carries no client secret.',
+    );
   });
 
   test('unavailable_corridor_gets_on_unavailable_and_shows_the_frame', async () => {
-    world.state.respond = () => [200, embedToken({ available: false, unavailable_reason: 'corridor_not_available' })];
+    world.gate.respond = () => [
+      200,
+      world.gate.simulation.embedToken({ available: false, unavailable_reason: 'corridor_not_available' }),
+    ];
     await mount();
     await callsWith('onReady');
     const reports = (await callsWith('onUnavailable')).filter(([name]) => name !== 'onReady');
@@ -578,21 +645,27 @@ describe('refused start', () => {
 
   for (const code of ['gate_not_enabled', 'quota_exhausted', 'organization_suspended']) {
     test(`${code}_gets_on_unavailable`, async () => {
-      world.state.respond = () => [403, envelope(code, 'Refused.', 403)];
+      world.gate.respond = () => [403, envelope(code, 'Refused.', 403)];
       assert.deepEqual(await refusal('onUnavailable'), { reason: code });
     });
   }
 
-  for (const [status, code] of [[403, 'client_secret_invalid'], [403, 'session_not_open'], [403, 'key_revoked'], [429, 'rate_limited'], [503, 'service_unavailable']]) {
+  for (const [status, code] of [
+    [403, 'client_secret_invalid'],
+    [403, 'session_not_open'],
+    [403, 'key_revoked'],
+    [429, 'rate_limited'],
+    [503, 'service_unavailable'],
+  ]) {
     test(`${code}_gets_on_error`, async () => {
-      world.state.respond = () => [status, envelope(code, 'Refused for a reason.', status)];
+      world.gate.respond = () => [status, envelope(code, 'Refused for a reason.', status)];
       assert.deepEqual(await refusal('onError'), { code, message: 'Refused for a reason.' });
       assert.equal(await page.locator('iframe').count(), 0);
     });
   }
 
   test('malformed_response_gets_on_error', async () => {
-    world.state.respond = () => [502, '<h1>Bad gateway</h1>'];
+    world.gate.respond = () => [502, '<h1>Bad gateway</h1>'];
     const { code, message } = await refusal('onError');
     assert.equal(code, 'unexpected_response');
     assert.ok(message.includes('502'), message);
@@ -608,7 +681,9 @@ describe('refused start', () => {
   });
 
   test('lost_connection_is_tried_once_more', async () => {
-    await page.route(`${world.gate.origin}/v1/embed/bootstrap`, (route) => route.abort('connectionreset'), { times: 1 });
+    await page.route(`${world.gate.origin}/v1/embed/bootstrap`, (route) => route.abort('connectionreset'), {
+      times: 1,
+    });
     await mount();
     assert.deepEqual(await callsWith('onReady'), [['onReady']]);
   });
@@ -627,7 +702,9 @@ describe('refused start', () => {
   test('frame_that_never_becomes_ready_gets_on_error', async () => {
     world.state.silent = true;
     await stopClock(page);
-    const started = page.waitForResponse((response) => response.url().endsWith('/v1/embed/bootstrap') && response.request().method() === 'POST');
+    const started = page.waitForResponse(
+      (response) => response.url().endsWith('/v1/embed/bootstrap') && response.request().method() === 'POST',
+    );
     await mount();
     await widgetFrame();
     await (await started).finished();
@@ -643,7 +720,7 @@ describe('refused start', () => {
   });
 
   test('gate_that_never_responds_gets_on_error', async () => {
-    world.state.respond = () => new Promise(() => {});
+    world.gate.respond = () => new Promise(() => {});
     await stopClock(page);
     await mount();
     await widgetFrame();
@@ -662,7 +739,14 @@ describe('refused start', () => {
 });
 
 describe('deposit', () => {
-  const request = { type: 'deposit', request_id: 'dep_1', asset: 'USDT', network: 'tron', amount: '107.310001', address: 'TXyz' };
+  const request = {
+    type: 'deposit',
+    request_id: 'dep_1',
+    asset: 'USDT',
+    network: 'tron',
+    amount: '107.310001',
+    address: 'TXyz',
+  };
 
   /** Mounts with this wallet, which runs in the page. */
   async function mountWallet(wallet) {
@@ -710,7 +794,12 @@ describe('deposit', () => {
       assert.equal((await received(frame))[0].can_deposit, true);
       await frame.evaluate((message) => window.send(message), request);
       await frame.waitForFunction(() => window.received.length === 2);
-      assert.deepEqual((await received(frame))[1], { penstock: 1, type: 'deposited', request_id: 'dep_1', tx_hash: hash });
+      assert.deepEqual((await received(frame))[1], {
+        penstock: 1,
+        type: 'deposited',
+        request_id: 'dep_1',
+        tx_hash: hash,
+      });
       const { asset, network, amount, address } = request;
       assert.deepEqual(await page.evaluate(() => window.asked), [{ asset, network, amount, address }]);
       assert.deepEqual(failures, reports);
@@ -724,7 +813,10 @@ describe('deposit', () => {
       window.send(message);
     }, request);
     await frame.waitForFunction(() => window.received.length === 3);
-    assert.deepEqual((await received(frame)).slice(1).map((message) => message.tx_hash), ['0xabc', '0xabc']);
+    assert.deepEqual(
+      (await received(frame)).slice(1).map((message) => message.tx_hash),
+      ['0xabc', '0xabc'],
+    );
     assert.equal(await page.evaluate(() => window.asked.length), 1);
     await frame.evaluate((message) => window.send({ ...message, request_id: 'dep_2' }), request);
     await frame.waitForFunction(() => window.received.length === 4);
@@ -735,16 +827,25 @@ describe('deposit', () => {
 describe('redirect', () => {
   test('redirect_keeps_the_client_secret_in_the_fragment', async () => {
     await page.goto(world.shop.origin);
-    await page.evaluate((options) => GateRamp.redirectToCheckout(options), { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET });
+    await page.evaluate((options) => GateRamp.redirectToCheckout(options), {
+      publishableKey: PUBLISHABLE_KEY,
+      clientSecret: CLIENT_SECRET,
+    });
     await page.waitForURL(/checkout/);
-    assert.equal(page.url(), `${world.widget.origin}/checkout#publishable_key=${PUBLISHABLE_KEY}&client_secret=${CLIENT_SECRET}`);
+    assert.equal(
+      page.url(),
+      `${world.widget.origin}/checkout#publishable_key=${PUBLISHABLE_KEY}&client_secret=${CLIENT_SECRET}`,
+    );
     assert.ok(world.state.widgetRequests.includes('/checkout'));
     assert.ok(world.state.widgetRequests.every((path) => !path.includes('gsec_')));
   });
 
   test('redirect_carries_theme_and_locale', async () => {
     await page.goto(world.shop.origin);
-    await page.evaluate((options) => GateRamp.redirectToCheckout(options), shopOptions({ theme: 'dark', locale: 'fr' }));
+    await page.evaluate(
+      (options) => GateRamp.redirectToCheckout(options),
+      shopOptions({ theme: 'dark', locale: 'fr' }),
+    );
     await page.waitForURL(/checkout/);
     assert.ok(page.url().endsWith('&theme=dark&locale=fr'), page.url());
   });
@@ -752,6 +853,9 @@ describe('redirect', () => {
   test('redirect_refuses_a_missing_client_secret', async () => {
     await page.goto(world.shop.origin);
     const options = shopOptions({ clientSecret: null });
-    await assert.rejects(page.evaluate((given) => GateRamp.redirectToCheckout(given), options), /clientSecret is required for a redirect/);
+    await assert.rejects(
+      page.evaluate((given) => GateRamp.redirectToCheckout(given), options),
+      /clientSecret is required for a redirect/,
+    );
   });
 });

@@ -2,11 +2,13 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { CARD, SEPA } from '../../dev/server.mjs';
+import { CARD, SEPA } from '../../dev/gate.mjs';
 import { act, giveUp, open, step, WALLET, walk } from './driving.mjs';
 
 let stage;
-before(async () => { stage = await open(); });
+before(async () => {
+  stage = await open();
+});
 after(() => stage.close());
 
 async function checkout(settings, options) {
@@ -21,7 +23,10 @@ test('each wrong address has its own text, and good one is confirmed', async () 
   const texts = [
     ['', 'Enter the address of your wallet.'],
     [WALLET.replace('E7', 'e7'), 'One character of this address seems to be wrong. Copy it again from your wallet.'],
-    ['EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v', 'This looks like an address of Solana. You chose Polygon. Change the network, or use another address.'],
+    [
+      'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+      'This looks like an address of Solana. You chose Polygon. Change the network, or use another address.',
+    ],
     ['my wallet', 'This is not an address on Polygon. Copy the whole address from your wallet.'],
     ['x.eth', 'This is a name, not an address. Copy the address that begins with 0x from your wallet.'],
   ];
@@ -65,17 +70,26 @@ test('title names step, shop and mode', async () => {
 test('methods show what is received and the fees, unless the network is another one', async () => {
   const page = await checkout({ amount: '250.00', methods: [SEPA, CARD] });
   await walk(page, 'details');
-  assert.deepEqual(await page.locator('.methods label').allTextContents(), ['SEPA transfer≈ 269.04 USDCFees €1.30', 'Card≈ 263.63 USDCFees €6.30']);
+  assert.deepEqual(await page.locator('.methods label').allTextContents(), [
+    'SEPA transfer≈ 269.04 USDCFees €1.30',
+    'Card≈ 263.63 USDCFees €6.30',
+  ]);
   await page.selectOption('[name="network"]', 'ethereum');
   assert.deepEqual(await page.locator('.methods label').allTextContents(), ['SEPA transfer', 'Card']);
   await page.context().close();
 });
 
-for (const [side, lines] of [['on_ramp', ['248.70', '1.25', '0.05', '250.00']], ['off_ramp', ['251.25', '1.25', '250.00']]]) {
+for (const [side, lines] of [
+  ['on_ramp', ['248.70', '1.25', '0.05', '250.00']],
+  ['off_ramp', ['251.25', '1.25', '250.00']],
+]) {
   test(`receipt of ${side} adds up to its total`, async () => {
     const page = await checkout({ amount: '250.00' });
     await walk(page, 'price', side);
-    assert.deepEqual(await page.locator('.receipt .amount').evaluateAll((all) => all.map((one) => one.dataset.value)), lines);
+    assert.deepEqual(
+      await page.locator('.receipt .amount').evaluateAll((all) => all.map((one) => one.dataset.value)),
+      lines,
+    );
     await page.context().close();
   });
 }
@@ -84,7 +98,7 @@ test('wide page has two panes, and narrow one has one column', async () => {
   const page = await checkout({});
   await walk(page, 'price');
   const left = (selector) => page.$eval(selector, (element) => element.getBoundingClientRect().left);
-  assert.ok(await left('main') > await left('.side'));
+  assert.ok((await left('main')) > (await left('.side')));
   assert.ok(await page.locator('.facts').isVisible());
   await page.setViewportSize({ width: 320, height: 640 });
   assert.equal(await left('main'), await left('.side'));
@@ -169,7 +183,13 @@ test('price that nobody looks at is not renewed for ever', async () => {
   const page = await stage.page({});
   await page.clock.install();
   // A wait that lasts too long by this clock would look like a lost connection.
-  await page.route(/session\?after=/, (route) => route.fulfill({ status: 429, headers: { 'Retry-After': '3600', 'Access-Control-Expose-Headers': 'Retry-After' }, json: { code: 'rate_limited' } }));
+  await page.route(/session\?after=/, (route) =>
+    route.fulfill({
+      status: 429,
+      headers: { 'Retry-After': '3600', 'Access-Control-Expose-Headers': 'Retry-After' },
+      json: { code: 'rate_limited' },
+    }),
+  );
   await page.goto(stage.checkout);
   await walk(page, 'price');
   for (let renewals = 1; renewals <= 10; renewals += 1) {

@@ -1,6 +1,6 @@
 // Drives the built widget in Chromium as a user does.
 
-import { start } from '../../dev/server.mjs';
+import { start } from '../../dev/gate.mjs';
 import { launchBrowser, newPage, PATIENCE_MS } from '../browser.mjs';
 
 export const WALLET = '0x52908400098527886E0F7030069857D2E4169EE7';
@@ -17,11 +17,14 @@ export async function open() {
       server.close();
     },
     async page(settings = {}, options = {}) {
-      server.use({ holdMs: null, pendingMs: null, ...settings });
+      server.use({ holdMs: null, ...settings });
       const page = await newPage(browser, { locale: 'en-GB', viewport: { width: 1280, height: 900 }, ...options });
       page.errors = [];
       page.on('pageerror', (error) => page.errors.push(String(error)));
-      page.on('console', (message) => /Content Security Policy|TrustedHTML/.test(message.text()) && page.errors.push(message.text()));
+      page.on(
+        'console',
+        (message) => /Content Security Policy|TrustedHTML/.test(message.text()) && page.errors.push(message.text()),
+      );
       return page;
     },
     checkout: `${server.origin}/checkout#publishable_key=pk_test_widget&client_secret=gsec_widget`,

@@ -5,7 +5,9 @@ import { after, before, test } from 'node:test';
 import { act, IBAN, open, step, until, WALLET, walk } from './driving.mjs';
 
 let stage;
-before(async () => { stage = await open(); });
+before(async () => {
+  stage = await open();
+});
 after(() => stage.close());
 
 const simulation = () => stage.server.simulation;
@@ -44,7 +46,8 @@ async function expectSpeech(page, ...said) {
 
 const VALID = 'Valid on Polygon. It ends in 9EE7.';
 const coins = () => `${Number(simulation().quote.crypto_amount)} USDC`;
-const price = () => `You receive ${coins()}. You pay €${simulation().session.amount}, fees of €${simulation().quote.fees.total} included.`;
+const price = () =>
+  `You receive ${coins()}. You pay €${simulation().session.amount}, fees of €${simulation().quote.fees.total} included.`;
 
 /** Walks from the details to the price, and listens on the way. */
 async function toPrice(page) {
@@ -68,7 +71,11 @@ async function pay(page) {
 
 test('purchase says what was chosen, checked, priced, copied and done, once each', async () => {
   const page = await checkout({ flow: null }, { permissions: ['clipboard-read', 'clipboard-write'] });
-  for (const [side, name] of [['off_ramp', 'Sell'], ['swap', 'Swap'], ['on_ramp', 'Buy']]) {
+  for (const [side, name] of [
+    ['off_ramp', 'Sell'],
+    ['swap', 'Swap'],
+    ['on_ramp', 'Buy'],
+  ]) {
     await page.click(`[data-flow="${side}"]`);
     await hears(page, `${name} selected.`);
   }
@@ -118,7 +125,8 @@ test('failed payment and its further price are said', async () => {
   await pay(page);
   simulation().finish();
   await step(page, 'failed');
-  const failure = 'The payment was declined. The bank declined it and gave no reason. Try again, or choose another way to pay.';
+  const failure =
+    'The payment was declined. The bank declined it and gave no reason. Try again, or choose another way to pay.';
   await hears(page, failure);
   await act(page, 'retry');
   await page.waitForSelector('[data-step="price"] .receipt');
@@ -178,18 +186,25 @@ test('start and slow call are said in regions of their own', async () => {
   const page = await stage.page({ flow: 'on_ramp' });
   await page.clock.install();
   let release;
-  const released = new Promise((resolve) => { release = resolve; });
+  const released = new Promise((resolve) => {
+    release = resolve;
+  });
   await page.route('**/v1/embed/session', async (route) => {
     await released;
     await route.continue();
   });
   await page.goto(stage.checkout);
-  await page.locator('[data-step="loading"] .step [role="status"]').getByText('Loading…').waitFor({ state: 'attached' });
+  await page
+    .locator('[data-step="loading"] .step [role="status"]')
+    .getByText('Loading…')
+    .waitFor({ state: 'attached' });
   release();
   await walk(page, 'confirm');
   assert.equal(await page.locator('.step [role="status"]').count(), 0);
   let isAsked = false;
-  await page.route('**/v1/embed/payments', () => { isAsked = true; });
+  await page.route('**/v1/embed/payments', () => {
+    isAsked = true;
+  });
   await act(page, 'pay');
   await until(() => isAsked);
   await page.clock.fastForward(8000);

@@ -1,0 +1,148 @@
+import { checkOf, faultsOf, type Draft, type Faults } from '../draft';
+import { returnAddress } from '../session';
+import type { Priced, Session, Side, SideOptions } from '../types';
+import {
+  entryOf,
+  isOutdated,
+  lastOf,
+  mayPay,
+  priceAt,
+  secondsLeft,
+  serverTime,
+  sidesOf,
+  stageOf,
+  stepOf,
+  type Live,
+  type Now,
+  type Stage,
+  type State,
+  type Task,
+  type Trouble,
+  type Waiting,
+} from './state';
+import { SLOW_MS, type Step, type Work } from './steps';
+
+/** What every screen shows. */
+interface Base {
+  readonly session: Session | null;
+  readonly draft: Draft | null;
+  /** The terms of the payment, or else of the price. */
+  readonly priced: Priced | null;
+  /** What the customer waits for. */
+  readonly work: Work | null;
+  readonly isSlow: boolean;
+  readonly isFramed: boolean;
+  readonly canLeave: boolean;
+}
+
+/** What the screens of a session show. */
+interface Open extends Base {
+  readonly session: Session;
+  readonly draft: Draft;
+  readonly sides: readonly Side[];
+  /** What is on offer for the chosen side. */
+  readonly entry: SideOptions | undefined;
+  readonly faults: Faults;
+  /** True if the checks have found nothing wrong with the address. */
+  readonly isAddressGood: boolean;
+  /** Whole seconds until the price ends. */
+  readonly secondsLeft: number;
+  readonly isOutdated: boolean;
+  readonly mayPay: boolean;
+  readonly trouble: Trouble | null;
+  /** Until the refused call is repeated by itself. */
+  readonly retryIn: number;
+  readonly isCancelled: boolean;
+  readonly isSent: boolean;
+  /** What the instructions of the payment ask the customer to do. */
+  readonly ask: Ask;
+  /** True if this page made the payment. */
+  readonly isOwn: boolean;
+  /** By the clock of the server. */
+  readonly now: number;
+}
+
+export type Ask = 'wallet' | 'sandbox' | 'redirect' | 'crypto' | 'bank';
+
+/** One screen with what it shows. */
+export type View =
+  | (Base & { readonly step: 'loading' })
+  | (Base & { readonly step: 'unavailable'; readonly code: string })
+  | (Base & { readonly step: 'over'; readonly code: string })
+  | (Base & { readonly step: 'offline'; readonly isUnsettled: boolean; readonly last: View | null })
+  | (Open & Stage);
+
+export type ViewOf<S extends Step> = Extract<View, { step: S }>;
+
+export function viewOf(state: State, now: Now): View {
+  const last = lastOf(state);
+  const step = stepOf(state, now);
+  const base = baseOf(last, step, now);
+  if (state.is === 'ended') return { ...base, step: state.step, code: state.code };
+  if (last.is === 'waiting')
+    return last.isOffline ? { ...base, step: 'offline', isUnsettled: false, last: null } : { ...base, step: 'loading' };
+  const stage = stageOf(last, now);
+  const open = { ...base, ...openOf(last, stage, now), ...stage };
+  if (step !== 'offline') return open;
+  return { ...base, step, isUnsettled: last.unsettled !== null, last: stage.step === 'failed' ? null : open };
+}
+
+function baseOf(state: Waiting | Live, step: Step, now: Now): Base {
+  const {
+    running,
+    host: { isFramed },
+  } = state;
+  const live = state.is === 'live' ? state : null;
+  const session = live?.session ?? null;
+  return {
+    session,
+    draft: live?.draft ?? null,
+    priced: live && pricedOf(live),
+    work: running && workOf(running.task),
+    isSlow: running !== null && now.uptime - running.since >= SLOW_MS,
+    isFramed,
+    canLeave: isFramed || returnAddress(session, step === 'done') !== null,
+  };
+}
+
+function pricedOf({ session: { payment }, place, dismissed }: Live): Priced | null {
+  return (payment?.id === dismissed ? null : payment) ?? priceAt(place)?.quote ?? null;
+}
+
+function workOf(task: Task): Work {
+  if (task.do === 'quote') return 'price';
+  return task.do === 'cancel' || (task.do === 'pay' && !task.isRepeated) ? task.do : 'loading';
+}
+
+function openOf(live: Live, { step }: Stage, now: Now): Omit<Open, keyof Base> & Pick<Open, 'session' | 'draft'> {
+  const { session, draft, options, host, own, isSent, trouble, cancelled } = live;
+  const entry = entryOf(options, draft.side);
+  const check = checkOf(live, entry);
+  const hasEnded = step === 'done' || step === 'over';
+  return {
+    session,
+    draft,
+    sides: sidesOf(options, session, host),
+    entry,
+    faults: faultsOf(live, entry),
+    isAddressGood: session.wallet_address !== null || (check?.isKnown === true && check.misfit === null),
+    secondsLeft: secondsLeft(live, now),
+    isOutdated: isOutdated(live, now),
+    mayPay: mayPay(live, now),
+    // A session that has ended leaves nothing to try again.
+    trouble: hasEnded ? null : trouble,
+    retryIn: Math.max(1, Math.ceil(((trouble?.retryAt ?? 0) - now.uptime) / 1000)),
+    isCancelled: cancelled !== 'no' && !hasEnded,
+    isSent,
+    ask: askOf(live),
+    isOwn: own === session.payment?.id,
+    now: serverTime(live, now),
+  };
+}
+
+function askOf({ deposit, host, session: { payment } }: Live): Ask {
+  if (deposit === 'asked' && host.canDeposit) return 'wallet';
+  const type = payment?.instructions?.['type'];
+  if (type === 'sandbox' || type === 'redirect') return type;
+  return payment?.side === 'on_ramp' ? 'bank' : 'crypto';
+}

@@ -1,0 +1,92 @@
+import type { ComponentChildren } from 'preact';
+import { useState } from 'preact/hooks';
+import type { View } from './flow/view';
+import { moment, money, shopName, t, type MessageKey } from './i18n';
+import { Amount } from './parts';
+import { rateOf, sums } from './receipt';
+import type { Session } from './types';
+
+function Tile({ logo }: { logo: string | null }) {
+  const [broken, setBroken] = useState(false);
+  if (logo && !broken && /^(https:|data:image\/)/.test(logo))
+    return <img src={logo} alt="" referrerpolicy="no-referrer" onError={() => setBroken(true)} />;
+  return <span class="tile" aria-hidden="true" data-letter={[...shopName()][0]?.toUpperCase()} />;
+}
+
+function amountLabel({ session, draft, step }: View): MessageKey {
+  const side = session?.payment?.side ?? draft?.side;
+  switch (step) {
+    case 'choose':
+      return 'i_amount';
+    case 'done':
+      return side === 'off_ramp' ? 'youReceived' : side === 'swap' ? 'worth' : 'youPaid';
+    case 'failed':
+    case 'over':
+    case 'offline':
+    case 'unavailable':
+      return 'toPay';
+    default:
+      return side === 'off_ramp' ? 'youReceive' : side === 'swap' ? 'worth' : 'youPay';
+  }
+}
+
+/** Beside the step on wide pages: what the user gets, and at which rate. */
+function Facts({ view, session }: { view: View; session: Session }) {
+  const { step, priced } = view;
+  const row = (label: MessageKey, value: ComponentChildren) => (
+    <div>
+      <dt>{t(label)}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+  if (step === 'choose' || step === 'details')
+    return <dl class="facts">{row('payBefore', <time>{moment(session.expires_at)}</time>)}</dl>;
+  if (!priced || step === 'over' || step === 'unavailable') return null;
+  const { give, get } = sums(priced, session.currency);
+  return (
+    <dl class="facts">
+      {priced.side !== 'on_ramp' && row('youSend', give[1])}
+      {priced.side !== 'off_ramp' && row('youReceive', get[1])}
+      {row('rate', rateOf(priced, session.currency))}
+    </dl>
+  );
+}
+
+export function Header({ view, mode }: { view: View; mode: string }) {
+  const { session, step } = view;
+  return (
+    <header>
+      {(session?.mode ?? mode) === 'test' && (
+        <p class="test">
+          <strong>{t('testMode')}</strong>
+          {t('testNote')}
+        </p>
+      )}
+      <div class="side">
+        {session ? (
+          <div class="brand">
+            <span class="who">
+              <Tile logo={session.branding.logo_url} />
+              <span class="name">{shopName()}</span>
+            </span>
+            <span class="sum">
+              <small>{t(amountLabel(view))}</small>
+              <Amount value={session.amount}>{money(session.amount, session.currency)}</Amount>
+            </span>
+            <Facts view={view} session={session} />
+          </div>
+        ) : (
+          (step === 'loading' || step === 'offline') && (
+            <div class="brand" aria-hidden="true">
+              <span class="who">
+                <i class="blank tile" />
+                <i class="blank" />
+              </span>
+              <i class="blank" />
+            </div>
+          )
+        )}
+      </div>
+    </header>
+  );
+}

@@ -1,0 +1,225 @@
+import type { ComponentChildren } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { Ask, ViewOf } from '../flow/view';
+import { crypto, decimal, moment, money, networkName, t, tSide, type MessageKey } from '../i18n';
+import { safeLink } from '../links';
+import { Amount, Button, CopyButton, Groups, Note, Picture, Ring } from '../parts';
+import { PaymentNotice } from '../payment_notice';
+import { sums } from '../receipt';
+import type { ScreenProps } from '../screen_props';
+import { amountDue, sentAsset } from '../session';
+
+const KNOWN = ['account_holder', 'iban', 'bic', 'amount', 'address', 'memo', 'reference'];
+/** Chosen by the customer before, or shown elsewhere. What the customer pays is shown from the payment, which the gate has compared. */
+const HIDDEN = ['type', 'note', 'url', 'payment_method', 'currency', 'asset', 'network'];
+
+function QrCode({ text }: { text: string }) {
+  const [path, setPath] = useState<{ d: string; size: number } | null>(null);
+  useEffect(() => {
+    let current = true;
+    import('../qr').then(
+      ({ qrPath }) => current && setPath(qrPath(text)),
+      () => undefined,
+    );
+    return () => {
+      current = false;
+    };
+  }, [text]);
+  return (
+    <div class="qr-box">
+      {path && (
+        <svg
+          class="qr"
+          role="img"
+          aria-label={t('qr')}
+          viewBox={`0 0 ${path.size} ${path.size}`}
+          shape-rendering="crispEdges"
+        >
+          <path d={path.d} />
+        </svg>
+      )}
+    </div>
+  );
+}
+
+export function instructionsTitle({ ask, payment }: ViewOf<'instructions'>): string {
+  if (ask !== 'crypto')
+    return t(
+      ({ wallet: 'walletTitle', sandbox: 'sandboxTitle', redirect: 'redirectTitle', bank: 'bankTitle' } as const)[ask],
+    );
+  return t('sendTitle', { amount: crypto(amountDue(payment), sentAsset(payment)) });
+}
+
+interface CopyRowProps {
+  name: string;
+  value: string;
+  label: string;
+  isGrouped?: boolean;
+  /** How the value is written, if it is not written as it is copied. */
+  children?: ComponentChildren;
+}
+
+function CopyRow({ name, value, label, isGrouped, children = value }: CopyRowProps) {
+  return (
+    <div class={isGrouped || value.length > 24 ? 'wide' : undefined}>
+      <dt>{label}</dt>
+      <dd class={name === 'reference' || name === 'memo' ? 'code' : undefined}>
+        {isGrouped ? <Groups text={value} /> : children}
+      </dd>
+      <dd class="act">
+        <CopyButton text={value} label={label} />
+      </dd>
+    </div>
+  );
+}
+
+function Lead({ ask, network }: { ask: Ask; network: string }) {
+  if (ask === 'crypto')
+    return (
+      <p class="lead">
+        {t('sendOn')} <strong>{network}</strong>
+        {t('sendOnce')}
+      </p>
+    );
+  return (
+    <p class="lead">
+      {t(({ wallet: 'deposit', sandbox: 'sandboxText', redirect: 'redirectText', bank: 'bankLead' } as const)[ask])}
+    </p>
+  );
+}
+
+const Waiting = ({ text }: { text: string }) => (
+  <div class="waiting">
+    <Ring />
+    <p>
+      {text}
+      <small>{t('updates')}</small>
+    </p>
+  </div>
+);
+
+export function Instructions(props: ScreenProps<'instructions'>) {
+  const { view } = props;
+  const { session, payment, instructions, ask } = view;
+  const asset = sentAsset(payment);
+  const network = networkName(payment.source_network ?? payment.network);
+  const isCrypto = payment.side !== 'on_ramp';
+  const { address, note } = instructions;
+  const shown = (name: string) =>
+    typeof instructions[name] === 'string' && instructions[name] !== '' && !HIDDEN.includes(name);
+  // The page of a provider says the amount by itself.
+  const isAsked = (name: string) => shown(name) || (name === 'amount' && ask !== 'redirect');
+  const names = [
+    ...KNOWN.filter(isAsked),
+    ...Object.keys(instructions).filter((name) => shown(name) && !KNOWN.includes(name)),
+  ];
+  const label = (name: string) => {
+    if (isCrypto && name === 'address') return t('addressOn', { network });
+    if (isCrypto && name === 'amount') return t('exact', { asset });
+    return KNOWN.includes(name)
+      ? t(`i_${name}` as MessageKey)
+      : name.replace(/_/g, ' ').replace(/^./, (letter) => letter.toUpperCase());
+  };
+  const due = amountDue(payment);
+  const row = (name: string) =>
+    name === 'amount' ? (
+      <CopyRow key={name} name={name} value={due} label={label(name)}>
+        <Amount value={due}>{isCrypto ? decimal(due) : money(due, session.currency)}</Amount>
+      </CopyRow>
+    ) : (
+      <CopyRow
+        key={name}
+        name={name}
+        value={instructions[name] ?? ''}
+        label={label(name)}
+        isGrouped={name === 'iban' || (isCrypto && name === 'address')}
+      />
+    );
+  const link = safeLink(instructions['url'], session.mode);
+  const waits = ask === 'crypto' ? t('waitCrypto', { asset }) : t(ask === 'bank' ? 'waitBank' : 'waitPayment');
+  const sent = ask === 'crypto' ? t('sentCrypto', { asset }) : t(ask === 'bank' ? 'sentBank' : 'continue');
+  return (
+    <>
+      <Lead ask={ask} network={network} />
+      <PaymentNotice view={view} />
+      {ask === 'crypto' && address && (
+        <div class="scan">
+          <QrCode text={address} />
+          <p class="help">{t('scan')}</p>
+        </div>
+      )}
+      {names.length > 0 && <dl class="box copyable">{names.map(row)}</dl>}
+      {ask === 'bank' && instructions['reference'] && (
+        <Note icon="warn" kind="warn">
+          <strong>{t('mindReference')}</strong> <span>{t('whyReference')}</span>
+        </Note>
+      )}
+      {note && ask !== 'sandbox' && <p class="help">{note}</p>}
+      <Waiting text={waits} />
+      <div class="foot">
+        {link && (
+          <a class="main" href={link} target="_blank" rel="noopener noreferrer">
+            {t('openLink')}
+          </a>
+        )}
+        <Button {...props} action="continue" label={sent} kind={link ? 'second' : 'main'} />
+        <Button {...props} action="cancel" kind="link" label={t('cancelPayment')} />
+      </div>
+    </>
+  );
+}
+
+export function Progress(props: ScreenProps<'progress'>) {
+  const { view } = props;
+  const { session, payment, due, ask, isSent } = view;
+  const { side, received } = payment;
+  const { get } = sums(payment, session.currency);
+  const asset = sentAsset(payment);
+  const values = { asset, get: get[1] };
+  const byBank = payment.payment_method !== 'card' && ask === 'bank';
+  const text =
+    ask === 'wallet' && due === 'open'
+      ? t('deposit')
+      : side === 'on_ramp' && !byBank
+        ? t('progressCard', values)
+        : tSide('progress', side, values);
+  const hasArrived = due === 'arrived';
+  const arrived = side !== 'on_ramp' ? asset : t(byBank ? 'transfer' : 'payment');
+  return (
+    <>
+      <div class="waiting">
+        <Ring />
+        <p>{text}</p>
+      </div>
+      <PaymentNotice view={view} />
+      <ol class="box facts-list">
+        <li class="good">
+          <Picture icon="good" />
+          <span>{t('placed')}</span>
+          <time>{moment(payment.created_at, { timeStyle: 'short' })}</time>
+        </li>
+        <li class={hasArrived ? 'good' : undefined}>
+          <Picture {...(hasArrived ? { icon: 'good' } : { kind: 'dot' })} />
+          <span>{t('arrived', { what: arrived })}</span>
+          {hasArrived && received && <time>{moment(received.at, { timeStyle: 'short' })}</time>}
+        </li>
+        <li>
+          <Picture kind="dot" />
+          <span>{t('coinSent', { what: side === 'off_ramp' ? t('money') : payment.asset })}</span>
+        </li>
+      </ol>
+      <p class="help">{t('closePage')}</p>
+      <div class="foot">
+        {isSent && due === 'open' && payment.instructions && (
+          <Button
+            {...props}
+            action="back"
+            kind="second"
+            label={t(payment.instructions['iban'] ? 'showBank' : 'showDetails')}
+          />
+        )}
+        <Button {...props} action="cancel" kind="link" label={t('cancelPayment')} />
+      </div>
+    </>
+  );
+}
