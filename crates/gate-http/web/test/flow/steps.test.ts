@@ -308,6 +308,28 @@ test('call without an answer leads to the offline screen, whose retry reads the 
   assert.equal(play.ends().started?.do, 'quote');
 });
 
+test('verification without an answer is asked for again, unless the session says that it is over', () => {
+  const lost = () =>
+    at('verification', { session: { verification: { status: 'required', reason: null } } })
+      .does('continue')
+      .ends(new NoAnswer())
+      .does('retry');
+  const request = lost().hears().ends();
+  assert.deepEqual([request.step, request.started], ['verification', undefined]);
+  assert.equal(request.does('continue').started?.do, 'verify');
+  const response = lost().hears({ verification: { status: 'approved', reason: null } });
+  assert.equal(response.ends().step, 'confirm');
+});
+
+test('end of a session without an answer is shown by the session, and can be asked for again', () => {
+  const lost = () => open().does('cancel').ends(new NoAnswer()).does('retry');
+  const request = lost().hears().ends();
+  assert.deepEqual([request.step, request.started], ['choose', undefined]);
+  assert.equal(request.does('cancel').started?.do, 'cancel');
+  const { view } = lost().hears({ status: 'cancelled' }).ends();
+  assert.deepEqual([view.step, view.step === 'over' && view.code], ['over', 'session_cancelled']);
+});
+
 test('start without an answer is repeated, with or without a token', () => {
   const play = begin().ends(new NoAnswer());
   assert.equal(play.step, 'offline');
