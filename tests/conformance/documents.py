@@ -32,6 +32,7 @@ GATE = {
     "listTransactions": ("GET", "/v1/transactions"),
     "retrieveTransaction": ("GET", "/v1/transactions/{refid}"),
     "createEmbedToken": ("POST", "/v1/embed/bootstrap"),
+    "retrieveEmbedOutcome": ("POST", "/v1/embed/outcome"),
     "getBranding": ("GET", "/v1/branding"),
     "updateBranding": ("PATCH", "/v1/branding"),
     "listPartnerWebhookDeliveries": ("GET", "/v1/webhooks/deliveries"),
@@ -76,7 +77,11 @@ EMBED = {
 CREDENTIAL = {
     "pools-v1": "secretKey", "gate-v1": "secretKey", "gate-test-helpers-v1": "secretKey", "gate-embed-v1": "embedToken",
 }
-OTHER_CREDENTIALS = {"listPools": {"publishableKey", "secretKey"}, "createEmbedToken": {"publishableKey"}}
+OTHER_CREDENTIALS = {
+    "listPools": {"publishableKey", "secretKey"},
+    "createEmbedToken": {"publishableKey"},
+    "retrieveEmbedOutcome": {"publishableKey"},
+}
 
 # The operations that need an entitlement beside that of the gate, by the code of its refusal.
 ENTITLED = {

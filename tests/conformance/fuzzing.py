@@ -66,7 +66,7 @@ checks.positive_data_acceptance.enabled = false
 
 [[operations]]
 # Sent by a page of the partner.
-include-operation-id = "createEmbedToken"
+include-operation-id = ["createEmbedToken", "retrieveEmbedOutcome"]
 headers = { Origin = "https://shop.example" }
 """
 

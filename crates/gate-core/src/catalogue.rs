@@ -9,7 +9,7 @@ mod offer;
 
 use std::time::Duration;
 
-use kernel::address::AddressForm;
+use kernel::address::{AddressError, AddressForm};
 use kernel::rates::Side;
 use kernel::{Amount, Asset};
 use partner_core::tables::Faults;
@@ -137,6 +137,30 @@ pub struct SwapOffer {
     pub pay_within: Duration,
 }
 
+/// Why a text is not the address of a wallet on a chain.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WalletError {
+    /// The text is not an address of the chain, or no one has its key.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The address is the contract of an asset.
+    #[error(
+        "this is the address of {asset} itself on {chain}, not of a wallet; coins sent to it are lost"
+    )]
+    Contract { asset: Asset, chain: String },
+}
+
+impl WalletError {
+    /// Whether only the checksum is wrong.
+    #[must_use]
+    pub const fn is_checksum(&self) -> bool {
+        match self {
+            Self::Address(error) => error.is_checksum(),
+            Self::Contract { .. } => false,
+        }
+    }
+}
+
 /// How long a customer can pay by card or send crypto, unless the catalogue says otherwise.
 pub const PAY_WITHIN: Duration = Duration::from_mins(30);
 /// How long a customer can pay by transfer, unless the catalogue says otherwise.
@@ -260,6 +284,35 @@ impl Catalogue {
         let paid = terms.paid();
         let listing = self.asset(paid.amount.asset().code())?;
         listing.network(paid.network?)?.address_form()
+    }
+
+    /// Checks that a text is the address of a wallet on a chain. The contract of an asset there is no wallet, whatever asset is sent.
+    ///
+    /// # Errors
+    /// [`WalletError`].
+    pub fn check_wallet(
+        &self,
+        chain: &str,
+        form: AddressForm,
+        text: &str,
+    ) -> Result<(), WalletError> {
+        form.check(text)?;
+        let is_same = |contract: &str| match form {
+            AddressForm::Evm => contract.eq_ignore_ascii_case(text),
+            AddressForm::Tron | AddressForm::Solana | AddressForm::Bitcoin => contract == text,
+        };
+        let called = self.assets.iter().find(|listing| {
+            let network = listing.network(chain);
+            let contract = network.and_then(|it| it.contract_address.as_deref());
+            contract.is_some_and(is_same)
+        });
+        match called {
+            Some(listing) => Err(WalletError::Contract {
+                asset: listing.asset,
+                chain: chain.to_owned(),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// Whether an asset can be traded for a currency on a side: the asset is offered there, and a method exists.

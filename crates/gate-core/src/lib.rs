@@ -16,6 +16,7 @@ pub mod error;
 pub mod events;
 pub mod idempotent;
 pub mod limits;
+pub mod merchant;
 pub mod object;
 pub mod order;
 pub mod payout;

@@ -20,9 +20,9 @@ pub enum Group {
     Preview,
     /// `GET /capabilities/*`, per key.
     Capabilities,
-    /// `POST /embed/bootstrap`, per key and client network.
+    /// `POST /embed/bootstrap` and `POST /embed/outcome`, per key and client network.
     Bootstrap,
-    /// `POST /embed/bootstrap`, per key from all client networks together.
+    /// The same two, per key from all client networks together.
     BootstrapCeiling,
     /// Every call of a widget without its own limit, per token and client network, and per session and client network.
     Embed,

@@ -6,6 +6,8 @@ use partner_core::Profile;
 use partner_core::origin::Origin;
 use partner_core::throttle::Tier;
 
+use crate::merchant::Merchant;
+
 /// The name of a limit of one tier in the headers.
 const TIER: &str = "short";
 
@@ -34,6 +36,8 @@ pub struct GateProfile {
     pub live_session_quota: Option<u64>,
     /// How often each of its keys may create sessions; `None`: the service's limit.
     pub create_session_limit: Option<Tier>,
+    /// Who takes the money of its sessions.
+    pub merchant: Merchant,
 }
 
 impl Profile for GateProfile {

@@ -10,6 +10,8 @@ use kernel::Mode;
 use partner_core::origin::{Origin, serves_pages};
 use url::Url;
 
+use crate::access::GateAccess;
+
 /// Maximum characters of a URL.
 const LONGEST: usize = 2048;
 
@@ -44,6 +46,15 @@ pub fn check_redirect(
     }
     let origin = Origin::of(&url).filter(|origin| allowed.contains(origin));
     origin.map(|_| ()).ok_or(RedirectError::NotAllowed)
+}
+
+/// A URL of a session if the partner still allows its origin. The partner's list may have changed since the session
+/// was created.
+#[must_use]
+pub fn still_allowed<'u>(text: &'u str, access: &GateAccess) -> Option<&'u str> {
+    let allowed = &access.profile.allowed_domains;
+    let checked = check_redirect(text, access.tenant.mode, allowed);
+    checked.ok().map(|()| text)
 }
 
 /// Whether the text is an absolute https URL.

@@ -19,6 +19,7 @@ pub mod quote_session;
 pub mod redeem_quote;
 pub mod redemption;
 pub mod send_test_event;
+pub mod show_outcome;
 pub mod show_session;
 pub mod update_branding;
 pub mod verify_user;

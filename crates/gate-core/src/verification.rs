@@ -155,8 +155,8 @@ pub enum VerificationState {
     Rejected {
         /// When the report was applied.
         at: Timestamp,
-        /// The reason of the provider.
-        reason: String,
+        /// The reason of the provider, if it gave one.
+        reason: Option<String>,
     },
 }
 
@@ -174,7 +174,7 @@ impl VerificationState {
             (VerificationStatus::Approved, Some(at), None) => Some(Self::Approved { at }),
             (VerificationStatus::Rejected, Some(at), Some(reason)) => Some(Self::Rejected {
                 at,
-                reason: reason.to_owned(),
+                reason: (!reason.is_empty()).then(|| reason.to_owned()),
             }),
             _ => None,
         }
@@ -200,13 +200,20 @@ impl VerificationState {
         }
     }
 
-    /// The reason of a rejection.
+    /// The reason of a rejection, if the provider gave one.
     #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Self::Rejected { reason, .. } => Some(reason),
+            Self::Rejected { reason, .. } => reason.as_deref(),
             Self::Required | Self::Pending | Self::Approved { .. } => None,
         }
+    }
+
+    /// The reason as [`VerificationState::stored`] takes it: empty for a rejection without one, absent for every other state.
+    #[must_use]
+    pub fn stored_reason(&self) -> Option<&str> {
+        let is_rejected = self.status() == VerificationStatus::Rejected;
+        is_rejected.then(|| self.reason().unwrap_or_default())
     }
 }
 
@@ -220,7 +227,7 @@ pub enum VerificationReport {
     /// The provider rejected the user.
     Rejected {
         /// Why, in words for the user.
-        reason: String,
+        reason: Option<String>,
     },
 }
 

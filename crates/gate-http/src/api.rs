@@ -9,8 +9,9 @@ use crate::codes;
 use crate::event_docs::with_events;
 use crate::operation::Api;
 use crate::{
-    branding, capabilities, customers, embed, embed_options, embed_session, embed_verification,
-    payments, previews, rails, sessions, signed_quotes, test_helpers, transactions, webhooks,
+    branding, capabilities, customers, embed, embed_options, embed_outcome, embed_session,
+    embed_verification, payments, previews, rails, sessions, signed_quotes, test_helpers,
+    transactions, webhooks,
 };
 
 /// The version of the documents, which is a date.
@@ -106,6 +107,7 @@ unknown fields. Another partner's object is 404, like an object that does not ex
         &sessions::LIST_SESSIONS,
         &sessions::RETRIEVE_SESSION,
         &embed::CREATE_EMBED_TOKEN,
+        &embed_outcome::RETRIEVE_EMBED_OUTCOME,
         &branding::GET_BRANDING,
         &branding::UPDATE_BRANDING,
         &capabilities::LIST_COUNTRIES,
@@ -159,8 +161,9 @@ const EMBED: Api = Api {
     description: "\
 The calls of the hosted widget itself, with the token of its bootstrap in the header `X-Embed-Token`.
 
-Only pages of the widget's own origin can read the responses. The bootstrap is a call of your own pages, with a \
-publishable key and without a token; it is `createEmbedToken` in `gate-v1.yaml`.
+Only pages of the widget's own origin can read the responses. The bootstrap and the outcome of an ended session are calls \
+of your own pages, with a publishable key and without a token; they are `createEmbedToken` and `retrieveEmbedOutcome` in \
+`gate-v1.yaml`.
 
 The token is valid for about an hour, for one partner in one mode, and for one session if the bootstrap contained that session's \
 client secret. Its scopes (`session:read`, `session:pay`, `kyc:submit`, `branding:read`) limit what a call may do. It \

@@ -17,6 +17,7 @@ use gate_core::usecases::queries::GateQueries;
 use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::show_outcome::ShowOutcome;
 use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
 use gate_core::usecases::verify_user::VerifyUser;
@@ -52,6 +53,7 @@ pub struct Parts {
     pub cancelling: CancelPayment,
     pub verifying: VerifyUser,
     pub showing: ShowSession,
+    pub outcomes: ShowOutcome,
     pub options: ListOptions,
     /// Lists and replays deliveries.
     pub delivered: Delivered,

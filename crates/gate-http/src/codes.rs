@@ -7,7 +7,7 @@ pub(crate) use http_kit::codes::*;
 const FIX: &str = "Fix the request; do not retry it unchanged.";
 const ASK: &str = "Do not retry until the operator has changed your access.";
 
-/// A session that is not open, as a bootstrap reports it.
+/// A session that is not open, as the calls of pages report it.
 pub(crate) const SESSION_NOT_OPEN_TO_PAGE: &ErrorCode =
     &SESSION_NOT_OPEN.with_status(StatusCode::FORBIDDEN);
 
@@ -30,8 +30,8 @@ error_codes! {
         "The request has an amount, but the session's amount is quoted.",
         "Omit `amount`.";
     INVALID_ADDRESS = BAD_REQUEST "invalid_address",
-        "The address does not have the form of the quote's network, or is the zero address.",
-        "Ask the user for an address on that network.";
+        "The address does not have the form of the network, no one has its key, or it is the contract of an asset; `message` says which.",
+        "Ask the user for the address of a wallet on that network.";
     ADDRESS_CHECKSUM_MISMATCH = BAD_REQUEST "address_checksum_mismatch",
         "The address fails the checksum of its network, so it has a typing error.",
         "Ask the user to copy the address again.";
@@ -147,8 +147,11 @@ error_codes! {
         "Another request with the same Idempotency-Key is in progress.",
         "Retry in a moment with the same key.";
     SESSION_NOT_OPEN = CONFLICT "session_not_open",
-        "The session is completed, cancelled or expired; `message` names the status. A bootstrap returns this code with 403.",
+        "The session is completed, cancelled or expired; `message` names the status. A bootstrap returns this code with 403, and so does the outcome of a session that ended more than 30 days ago.",
         "Read the session and branch on its status.";
+    SESSION_OPEN = CONFLICT "session_open",
+        "The session is still open, so it has no outcome yet.",
+        "Bootstrap the session.";
     SESSION_PAYMENT_IN_PROGRESS = CONFLICT "session_payment_in_progress",
         "A pay-in or pay-out of the session is in progress. Until it ends, the session accepts no other payment and cannot be cancelled or expire.",
         "Wait for the record's event, or read the session; pay again only after the record is `failed` or `cancelled`.";

@@ -1,13 +1,14 @@
-//! Bootstraps a widget, which is the only call of browsers.
+//! Bootstraps a widget, for pages with a publishable key.
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{ORIGIN, REFERER};
+use gate_core::access::GateAccess;
 use gate_core::embed::Scopes;
+use gate_core::redirect::still_allowed;
 use gate_core::usecases::bootstrap_embed::{BootstrapRequest, Embed, PageHeaders};
 use http_kit::{ApiError, OptionalJson, log_id};
-use partner_core::Tenant;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
@@ -67,7 +68,8 @@ pub(crate) struct EmbedTokenRecord {
     /// The session's chain, or null.
     #[schema(required = true)]
     target_network: Option<String>,
-    /// Where the user is redirected after success, or null.
+    /// Where the user is redirected after success, or null. Null also if its origin is no longer one of
+    /// your allowed domains.
     #[schema(required = true)]
     return_url: Option<String>,
     /// The flow the widget is locked to, or null.
@@ -104,8 +106,8 @@ pub(crate) const CREATE_EMBED_TOKEN: Operation = Operation {
 ///
 /// Tier `short` allows 30 requests a minute for your key and the client's address; an IPv6 /64
 /// counts as one address. Tier `medium`, the ceiling, allows 6,000 requests a minute for your key
-/// from all addresses. Requests from pages that are not yours are counted separately and use up
-/// neither tier.
+/// from all addresses. Reads of outcomes count in the same tiers. Requests from pages that are not
+/// yours are counted separately and use up neither tier.
 #[utoipa::path(post, path = "/v1/embed/bootstrap", operation_id = "createEmbedToken", tag = "Embed",
     params(
         ("Origin" = Option<String>, Header, description = "The origin of the page, as browsers send it", example = "https://shop.example"),
@@ -132,7 +134,7 @@ pub(crate) async fn create_embed_token(
     if let Some(session) = &embed.session {
         log_id(session.id);
     }
-    Ok(Json(record(who.tenant(), embed)))
+    Ok(Json(record(who.access(), embed)))
 }
 
 /// The headers in which a browser names the page.
@@ -143,8 +145,10 @@ pub(crate) fn page_headers(headers: &HeaderMap) -> PageHeaders<'_> {
     }
 }
 
-fn record(who: &Tenant, embed: Embed) -> EmbedTokenRecord {
+fn record(access: &GateAccess, embed: Embed) -> EmbedTokenRecord {
+    let who = &access.tenant;
     let terms = embed.session.as_ref().map(|session| &session.terms);
+    let return_url = terms.and_then(|terms| still_allowed(&terms.return_url, access));
     EmbedTokenRecord {
         object: "embed_token",
         available: embed.unavailable.is_none(),
@@ -157,7 +161,7 @@ fn record(who: &Tenant, embed: Embed) -> EmbedTokenRecord {
         currency: terms.map(|terms| terms.currency.code().to_owned()),
         target_token: terms.and_then(|terms| terms.target_token.clone()),
         target_network: terms.and_then(|terms| terms.target_network.clone()),
-        return_url: terms.map(|terms| terms.return_url.clone()),
+        return_url: return_url.map(str::to_owned),
         flow: terms.and_then(|terms| terms.flow).map(Into::into),
         branding: branding::record(&embed.branding),
         unavailable_reason: embed.unavailable.map(|reason| reason.as_str()),

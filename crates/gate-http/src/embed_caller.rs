@@ -93,7 +93,7 @@ impl<N> SessionCaller<N> {
     }
 
     /// The key's access, as the door has checked it.
-    pub(crate) fn access(&self) -> &GateAccess {
+    pub(crate) fn access(&self) -> &Arc<GateAccess> {
         self.caller.proof.access()
     }
 

@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use gate_core::catalogue::{CountryCode, Method, Network};
 use gate_core::embed::Scope;
 use gate_core::limits::Group;
-use gate_core::usecases::list_options::{AssetOption, Indicative, SideOptions};
+use gate_core::usecases::list_options::{AssetOption, Indicative, PricedFor, SideOptions};
 use http_kit::{ApiError, Query};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -46,7 +46,7 @@ pub(crate) struct SideRecord {
     /// The methods of payment or payout; empty for a swap.
     methods: Vec<MethodRecord>,
     /// Prices of the session's amount at this time, which promise nothing. Empty for a swap,
-    /// and if no rate is known.
+    /// if no rate is known, and if the asset and the network of the query are not on offer.
     indicative: Vec<IndicativeRecord>,
 }
 
@@ -74,6 +74,12 @@ pub(crate) struct NetworkRecord {
     /// The chain's name. It is case-sensitive.
     #[schema(example = "ethereum")]
     chain: String,
+    /// The asset's contract, which is the address of no wallet; null for the chain's native asset.
+    #[schema(
+        required = true,
+        example = "0xdAC17F958D2ee523a2206206994597C13D831ec7"
+    )]
+    contract_address: Option<String>,
     /// Whether it is an EVM chain.
     evm: bool,
 }
@@ -97,7 +103,8 @@ pub(crate) struct MethodRecord {
     account: Option<words::EmbedAccount>,
 }
 
-/// The price of the session's amount for one asset by one method, on the asset's first chain.
+/// The price of the session's amount for one asset by one method, on the network of the query or
+/// else on the asset's first chain.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = EmbedIndicative)]
 pub(crate) struct IndicativeRecord {
@@ -134,9 +141,13 @@ pub(crate) const LIST_EMBED_OPTIONS: Operation = Operation {
 ///
 /// What the session can be paid with, or what the open widget offers, to users in the country of the
 /// query or of the edge. A session with a flow has this side alone, and its asset and chain are the
-/// only ones. In a swap they are what the user receives, so the other assets are listed too.
+/// only ones. In a swap they are what the user receives, so the other assets are listed too. The
+/// indicative prices are those of each asset on its first network, unless `asset` or `network` names
+/// another choice; nothing else depends on the two.
 #[utoipa::path(get, path = "/v1/embed/options", operation_id = "listEmbedOptions", tag = "Session",
-    params(("country_code" = Option<String>, Query, description = "The user's country, an ISO 3166 code; by default the country that the edge reports", example = "DE")),
+    params(("country_code" = Option<String>, Query, description = "The user's country, an ISO 3166 code; by default the country that the edge reports", example = "DE"),
+        ("asset" = Option<String>, Query, description = "The asset that the indicative prices are for; by default each", example = "USDT"),
+        ("network" = Option<String>, Query, description = "The network that the indicative prices are for, by default the first one of the asset. It is case-sensitive", example = "ethereum")),
     responses((status = 200, description = "The options", body = EmbedOptionsRecord)))]
 pub(crate) async fn list_embed_options(
     who: EmbedCaller,
@@ -149,6 +160,10 @@ pub(crate) async fn list_embed_options(
         CountryCode::parse(text).ok_or("expected an ISO 3166 code of two letters, such as \"DE\"")
     })?;
     let country = asked.or_else(|| app.edge.country(&headers));
+    let wanted = PricedFor {
+        asset: query.text("asset")?,
+        network: query.text("network")?,
+    };
     let session = match token {
         Some(token) => {
             let found = app.showing.show(who.tenant(), token, country).await;
@@ -157,7 +172,7 @@ pub(crate) async fn list_embed_options(
         None => None,
     };
     let terms = session.as_ref().map(|session| &session.terms);
-    let sides = app.options.list(terms, country).await;
+    let sides = app.options.list(terms, country, wanted).await;
     Ok(Json(EmbedOptionsRecord {
         object: "embed_options",
         country_code: country.map(|code| code.to_string()),
@@ -186,6 +201,7 @@ fn asset(option: &AssetOption<'_>) -> AssetRecord {
 fn network(network: &Network) -> NetworkRecord {
     NetworkRecord {
         chain: network.chain.clone(),
+        contract_address: network.contract_address.clone(),
         evm: network.evm,
     }
 }

@@ -1,16 +1,18 @@
 //! The session of a widget: read, wait for a change, cancel.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
+use gate_core::access::GateAccess;
 use gate_core::limits::Group;
+use gate_core::redirect::still_allowed;
 use gate_core::usecases::act_on_session::ActionRequest;
 use gate_core::usecases::show_session::{EmbedSession, Version};
 use gate_core::usecases::verify_user::ShownVerification;
 use http_kit::{ApiError, IdempotentReply, Query, ResponseBuilder, Waiting};
-use kernel::Mode;
 use partner_core::stored_response::RenderError;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,6 +24,7 @@ use crate::codes;
 use crate::edge::ProvenCountry;
 use crate::embed_caller::{Pay, Read, SessionCaller};
 use crate::errors;
+use crate::merchant::MerchantRecord;
 use crate::operation::{Admission, Operation};
 use crate::payments::PaymentRecord;
 use crate::wire::instant;
@@ -66,9 +69,12 @@ pub(crate) struct EmbedSessionRecord {
     /// The destination that the partner named, or null.
     #[schema(required = true)]
     wallet_address: Option<String>,
-    /// Where the user is redirected after success.
-    return_url: String,
-    /// Where the user is redirected after cancelling, or null.
+    /// Where the user is redirected after success, or null if its origin is no longer one of the
+    /// partner's allowed domains.
+    #[schema(required = true)]
+    return_url: Option<String>,
+    /// Where the user is redirected after cancelling, or null. Null also if its origin is no longer one
+    /// of the partner's allowed domains.
     #[schema(required = true)]
     cancel_url: Option<String>,
     /// The session is not open from this instant on, unless a payment is in progress.
@@ -79,6 +85,8 @@ pub(crate) struct EmbedSessionRecord {
     server_time: String,
     /// The look of the widget.
     branding: BrandingRecord,
+    /// Who takes the money.
+    merchant: MerchantRecord,
     /// Whether the user must be verified.
     verification: ShownVerificationRecord,
     /// The current payment, or null.
@@ -134,17 +142,18 @@ pub(crate) async fn retrieve_embed_session(
     let wait = query.integer("wait", 0..=LONGEST_WAIT)?.unwrap_or_default();
     let mut pauses = wait.saturating_mul(PAUSES);
     let showing = &app.showing;
+    let mut access = Arc::clone(who.access());
     loop {
         let found = showing.show(who.tenant(), who.token(), country).await;
         let found = found.map_err(errors::show_error)?;
         let at = found.at;
-        let (record, version) = versioned(who.tenant().mode, found).map_err(errors::undoable)?;
+        let (record, version) = versioned(&access, found).map_err(errors::undoable)?;
         if after != Some(version) || pauses == 0 || !waiting.sleep(PAUSE).await {
             return Ok(Json(record));
         }
         pauses = pauses.saturating_sub(1);
         let admitted = showing.still_admitted(who.claims(), at).await;
-        admitted.map_err(errors::show_error)?;
+        access = admitted.map_err(errors::show_error)?;
     }
 }
 
@@ -182,7 +191,7 @@ pub(crate) async fn cancel_embed_session(
                 session: done.session.clone(),
                 ..before.clone()
             };
-            let (cancelled, _) = versioned(tenant.mode, cancelled)?;
+            let (cancelled, _) = versioned(who.access(), cancelled)?;
             response.json(StatusCode::OK, &cancelled)
         })
         .await;
@@ -190,14 +199,15 @@ pub(crate) async fn cancel_embed_session(
 }
 
 fn versioned(
-    mode: Mode,
+    access: &GateAccess,
     found: EmbedSession,
 ) -> Result<(EmbedSessionRecord, Version), RenderError> {
     let (session, terms) = (&found.session, &found.session.terms);
+    let shown_url = |url: &str| still_allowed(url, access).map(str::to_owned);
     let mut record = EmbedSessionRecord {
         object: "embed_session",
         id: session.id.to_string(),
-        mode: mode.into(),
+        mode: access.tenant.mode.into(),
         status: session.state.status().into(),
         amount: terms.amount.as_str().to_owned(),
         currency: terms.currency.code().to_owned(),
@@ -205,11 +215,12 @@ fn versioned(
         target_token: terms.target_token.clone(),
         target_network: terms.target_network.clone(),
         wallet_address: terms.wallet_address.clone(),
-        return_url: terms.return_url.clone(),
-        cancel_url: terms.cancel_url.clone(),
+        return_url: shown_url(&terms.return_url),
+        cancel_url: terms.cancel_url.as_deref().and_then(shown_url),
         expires_at: instant(session.expires_at),
         server_time: String::new(),
         branding: branding::record(&found.branding),
+        merchant: MerchantRecord::of(&access.profile.merchant),
         verification: verification(&found.verification),
         payment: found.payment.as_ref().map(PaymentRecord::of),
         version: String::new(),

@@ -18,6 +18,7 @@ use gate_core::usecases::bootstrap_embed::BootstrapError;
 use gate_core::usecases::create_session::CreateError;
 use gate_core::usecases::customers::CustomerError;
 use gate_core::usecases::send_test_event::TestSendError;
+use gate_core::usecases::show_outcome::OutcomeError;
 use gate_core::usecases::update_branding::RebrandError;
 use http_kit::ApiError;
 use instruments::faults::{Violation, violated};
@@ -96,6 +97,17 @@ pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
         ),
         BootstrapError::Failed(error) => gate_error(error),
         BootstrapError::Unsigned(_) => undoable(error),
+    }
+}
+
+pub(crate) fn outcome_error(error: OutcomeError) -> ApiError {
+    match error {
+        OutcomeError::Refused(error) => bootstrap_error(error),
+        OutcomeError::StillOpen => ApiError::new(
+            codes::SESSION_OPEN,
+            "The session is still open. Bootstrap it.",
+        ),
+        OutcomeError::Failed(error) => gate_error(error),
     }
 }
 

@@ -206,6 +206,8 @@ pub(crate) const CREATE_EMBED_QUOTE: Operation = Operation {
             codes::AMOUNT_NOT_ALLOWED,
             codes::AMOUNT_OUT_OF_RANGE,
             codes::UNKNOWN_CURRENCY,
+            codes::INVALID_ADDRESS,
+            codes::ADDRESS_CHECKSUM_MISMATCH,
             codes::NETWORK_NOT_SUPPORTED,
             codes::COUNTRY_NOT_SUPPORTED,
             codes::ASSET_NOT_SUPPORTED,

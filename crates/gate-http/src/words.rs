@@ -22,6 +22,8 @@ http_kit::words! {
     Side of rates::Side, read by rates::Side::parse;
     /// The status of a session.
     SessionStatus of session::SessionStatus;
+    /// How a session ended.
+    EmbedOutcomeStatus of session::SessionStatus = of_ended();
     /// The status of a transaction.
     TransactionStatus of transaction::TransactionStatus;
     /// The status of a payment.
@@ -50,6 +52,13 @@ http_kit::words! {
     GeoSource of catalogue::GeoSource;
     /// Why a method is unavailable for an order.
     PreviewUnavailable of Unavailable;
+}
+
+/// An open session has no outcome.
+fn of_ended() -> impl Iterator<Item = &'static str> {
+    let ended = session::SessionStatus::ALL.into_iter();
+    let ended = ended.filter(|status| *status != session::SessionStatus::Open);
+    ended.map(session::SessionStatus::as_str)
 }
 
 /// A cancelled pay-out is shown as failed.

@@ -54,11 +54,14 @@ const ZONES = [
     target: './src/widget/screens/*.tsx',
     from: './src/widget/screens/*.tsx',
     message:
-      'Screens know nothing of each other. Move the shared part to parts.tsx; app.tsx puts the screens together.',
+      'Screens know nothing of each other. Move the shared part to parts.tsx; app.tsx and later.tsx put the screens together.',
   },
   {
     target: './src/widget/screens/*.tsx',
-    from: ['./src/widget/**/{app,main}.tsx', './src/widget/**/{api,effects,frame,history,memory,payment,reduce}.ts'],
+    from: [
+      './src/widget/**/{app,later,main}.tsx',
+      './src/widget/**/{api,effects,frame,history,memory,payment,reduce}.ts',
+    ],
     message:
       'A screen draws what its props say and sends events. Add the event to flow/reduce.ts or the prop to ScreenProps.',
   },
@@ -70,7 +73,19 @@ const ZONES = [
 ];
 
 /** Modules that compute from their arguments alone. `flow/reduce.ts` may import each of them. */
-const PURE = ['address', 'decimals', 'draft', 'messages', 'payout', 'refusals', 'session', 'state', 'steps', 'view'];
+const PURE = [
+  'address',
+  'decimals',
+  'draft',
+  'kept',
+  'messages',
+  'payout',
+  'refusals',
+  'session',
+  'state',
+  'steps',
+  'view',
+];
 const PURE_FILES = PURE.concat('reduce').flatMap((name) => [`src/widget/${name}.ts`, `src/widget/flow/${name}.ts`]);
 const PURITY = 'Pure modules compute from their arguments, so that tests need no browser and no clock.';
 const IMPURE_GLOBALS = names(`
@@ -100,8 +115,6 @@ export default defineConfig(
     plugins: { 'react-hooks': reactHooks },
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
     rules: {
-      // A list of invisible characters writes each of them as an escape, so none is mistaken for a part of another.
-      'no-misleading-character-class': ['error', { allowEscape: true }],
       'react-hooks/rules-of-hooks': 'error',
     },
   },

@@ -22,6 +22,7 @@ use gate_core::usecases::queries::GateQueries;
 use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::show_outcome::ShowOutcome;
 use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
 use gate_core::usecases::verify_user::VerifyUser;
@@ -203,6 +204,13 @@ fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Par
         catalogue: Arc::clone(&runtime.catalogue),
         verifiers: runtime.verifiers.clone(),
     };
+    let bootstrapping = BootstrapEmbed {
+        context: context.clone(),
+        tokens: base.embed_tokens.clone(),
+        ttl: base.config.embed_token_ttl,
+        widget,
+        catalogue: Arc::clone(&runtime.catalogue),
+    };
     Parts {
         mode: base.config.mode,
         directory: Arc::clone(&runtime.gate_directory),
@@ -264,13 +272,10 @@ fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Par
         reading: GateQueries {
             context: context.clone(),
         },
-        bootstrapping: BootstrapEmbed {
-            context: context.clone(),
-            tokens: base.embed_tokens.clone(),
-            ttl: base.config.embed_token_ttl,
-            widget,
-            catalogue: Arc::clone(&runtime.catalogue),
+        outcomes: ShowOutcome {
+            bootstrapping: bootstrapping.clone(),
         },
+        bootstrapping,
         showing: ShowSession {
             context: context.clone(),
             verifying: verifying.clone(),

@@ -2,14 +2,17 @@
 //! before anything is sent.
 
 mod bitcoin;
+mod contracts;
 
 use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 use sha3::Keccak256;
 
-/// An EVM address as the partner wrote it: `0x` and 40 hexadecimal digits, never zero. A mixed-case address has passed the EIP-55
-/// checksum. An address in one case has no checksum.
+pub use contracts::asset_of_contract;
+
+/// An EVM address as the partner wrote it: `0x` and 40 hexadecimal digits, never one of which no one has the key. A mixed-case address
+/// has passed the EIP-55 checksum. An address in one case has no checksum.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EvmAddress(String);
 
@@ -51,22 +54,22 @@ impl AddressForm {
 /// Why a text is not an address of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// Not `0x` and 40 hexadecimal digits, or the zero address.
-    #[error("expected an EVM address: 0x and 40 hexadecimal digits, not the zero address")]
+    /// Not `0x` and 40 hexadecimal digits.
+    #[error("expected an EVM address: 0x and 40 hexadecimal digits")]
     Invalid,
     /// A mixed-case address whose case does not match the EIP-55 checksum.
     #[error("the address is mixed-case and fails its EIP-55 checksum")]
     Checksum,
-    /// Not a TRON address, or the zero address.
-    #[error("expected a TRON address: T and 33 characters in base58, not the zero address")]
+    /// Not a TRON address.
+    #[error("expected a TRON address: T and 33 characters in base58")]
     NotTron,
     /// A TRON address whose checksum is wrong.
     #[error("the TRON address fails its checksum")]
     TronChecksum,
-    /// Not a Solana address, or the zero address.
-    #[error("expected a Solana address: 32 bytes in base58, not the zero address")]
+    /// Not a Solana address.
+    #[error("expected a Solana address: 32 bytes in base58")]
     NotSolana,
-    /// Not an address of Bitcoin's main network, or an address of a zero hash.
+    /// Not an address of Bitcoin's main network.
     #[error(
         "expected an address of Bitcoin's main network: base58 that starts with 1 or 3, or bech32 that starts with bc1"
     )]
@@ -74,6 +77,9 @@ pub enum AddressError {
     /// A Bitcoin address whose checksum is wrong.
     #[error("the Bitcoin address fails its checksum")]
     BitcoinChecksum,
+    /// An address of zeros, or on an EVM network of a precompiled contract or of burned coins.
+    #[error("no one has the key of this address; coins sent to it are lost")]
+    Nobodys,
 }
 
 impl AddressError {
@@ -82,7 +88,9 @@ impl AddressError {
     pub const fn is_checksum(self) -> bool {
         match self {
             Self::Checksum | Self::TronChecksum | Self::BitcoinChecksum => true,
-            Self::Invalid | Self::NotTron | Self::NotSolana | Self::NotBitcoin => false,
+            Self::Invalid | Self::NotTron | Self::NotSolana | Self::NotBitcoin | Self::Nobodys => {
+                false
+            }
         }
     }
 }
@@ -95,34 +103,33 @@ impl DeliveryAddress {
     /// Parses a TRON address.
     ///
     /// # Errors
-    /// [`AddressError::NotTron`], [`AddressError::TronChecksum`].
+    /// [`AddressError::NotTron`], [`AddressError::TronChecksum`], [`AddressError::Nobodys`].
     pub fn tron(text: &str) -> Result<Self, AddressError> {
         if !is_tron_shaped(text) {
             return Err(AddressError::NotTron);
         }
-        match tron(text) {
-            Ok(()) => Ok(Self(text.to_owned())),
-            Err(DepositError::TronChecksum) => Err(AddressError::TronChecksum),
-            Err(_) => Err(AddressError::NotTron),
-        }
+        tron(text).map_err(|error| error.of_network(AddressError::NotTron))?;
+        Ok(Self(text.to_owned()))
     }
 
     /// Parses a Solana address.
     ///
     /// # Errors
-    /// [`AddressError::NotSolana`].
+    /// [`AddressError::NotSolana`], [`AddressError::Nobodys`].
     pub fn solana(text: &str) -> Result<Self, AddressError> {
-        match solana(text) {
-            Ok(()) => Ok(Self(text.to_owned())),
-            Err(_) => Err(AddressError::NotSolana),
-        }
+        solana(text).map_err(|error| error.of_network(AddressError::NotSolana))?;
+        Ok(Self(text.to_owned()))
     }
 
-    /// Parses a stored address of any form.
+    /// Parses a stored address of any form. One of which no one has the key stays readable.
     #[must_use]
     pub fn stored(text: &str) -> Option<Self> {
-        let address = DepositAddress::parse(text).ok()?;
-        Some(Self(address.into_text()))
+        match DepositAddress::parse(text) {
+            Ok(_) | Err(DepositError::Address(AddressError::Nobodys)) => {
+                Some(Self(text.to_owned()))
+            }
+            Err(DepositError::Address(_) | DepositError::Unknown) => None,
+        }
     }
 
     /// The address as written.
@@ -150,8 +157,8 @@ impl EvmAddress {
         let digits = text.strip_prefix("0x").ok_or(AddressError::Invalid)?;
         let mut bytes = [0_u8; 20];
         hex::decode_to_slice(digits, &mut bytes).map_err(|_| AddressError::Invalid)?;
-        if bytes == [0; 20] {
-            return Err(AddressError::Invalid);
+        if is_nobodys(&bytes) {
+            return Err(AddressError::Nobodys);
         }
         let mixed = digits.bytes().any(|byte| byte.is_ascii_lowercase())
             && digits.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -172,6 +179,14 @@ impl fmt::Debug for EvmAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Whether no one has the key of an account of an EVM network: a number below 0x0100, which is zero or a precompiled contract, or
+/// `0x000000000000000000000000000000000000dEaD`, where coins are burned.
+fn is_nobodys(account: &[u8; 20]) -> bool {
+    let [upper @ .., high, low] = account;
+    let is_known = matches!((*high, *low), (0, _) | (0xde, 0xad));
+    is_known && upper.iter().all(|byte| *byte == 0)
 }
 
 /// The 40 digits of an address in EIP-55 mixed case. A letter is upper case if the digit at the same place in the Keccak-256 hash
@@ -198,20 +213,24 @@ pub struct DepositAddress(String);
 /// Why a text is not a deposit address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DepositError {
-    /// The text starts with `0x` but is not an EVM address.
+    /// The text has the form of a network, but nothing can be sent there.
     #[error(transparent)]
-    Evm(#[from] AddressError),
-    /// The text has the length of a TRON address but a wrong checksum.
-    #[error("the TRON address fails its checksum")]
-    TronChecksum,
-    /// The key of the address is unknown to everyone.
-    #[error("no one has the key of this address: crypto sent to it is lost")]
-    Nobodys,
+    Address(#[from] AddressError),
     /// The text matches no form.
     #[error(
         "expected an address of an EVM network (0x and 40 hexadecimal digits), of TRON (T and 33 characters), or of Solana (32 bytes in base58)"
     )]
     Unknown,
+}
+
+impl DepositError {
+    /// The error of a text that must be an address of one network; `other` if the text matches no form.
+    fn of_network(self, other: AddressError) -> AddressError {
+        match self {
+            Self::Address(error) => error,
+            Self::Unknown => other,
+        }
+    }
 }
 
 /// Length of the longest address of any form, in characters. Longer texts are not decoded.
@@ -268,10 +287,10 @@ fn is_tron_shaped(text: &str) -> bool {
 fn tron(text: &str) -> Result<(), DepositError> {
     let decoded = base58(text)?;
     let Some(body) = body_of_base58check(&decoded) else {
-        return Err(DepositError::TronChecksum);
+        return Err(AddressError::TronChecksum.into());
     };
     match body.split_first() {
-        Some((&TRON_PREFIX, key)) if key.len() == 20 => somebodys(key),
+        Some((&TRON_PREFIX, key)) if key.len() == 20 => Ok(somebodys(key)?),
         _ => Err(DepositError::Unknown),
     }
 }
@@ -290,7 +309,7 @@ fn solana(text: &str) -> Result<(), DepositError> {
     if key.len() != 32 {
         return Err(DepositError::Unknown);
     }
-    somebodys(&key)
+    Ok(somebodys(&key)?)
 }
 
 fn base58(text: &str) -> Result<Vec<u8>, DepositError> {
@@ -301,9 +320,9 @@ fn base58(text: &str) -> Result<Vec<u8>, DepositError> {
     decoded.map_err(|_| DepositError::Unknown)
 }
 
-fn somebodys(key: &[u8]) -> Result<(), DepositError> {
+fn somebodys(key: &[u8]) -> Result<(), AddressError> {
     if key.iter().all(|byte| *byte == 0) {
-        return Err(DepositError::Nobodys);
+        return Err(AddressError::Nobodys);
     }
     Ok(())
 }
@@ -335,14 +354,12 @@ mod tests {
         }
     }
 
-    // rule: pools.quote.address-form, pools.quote.address-zero
+    // rule: pools.quote.address-form
     #[test]
     fn evm_address_parser_refuses_other_texts() {
-        let zero = format!("0x{}", "0".repeat(40));
         for bad in [
             "",
             "0x",
-            &zero,
             &MIXED[0][2..],
             &MIXED[0][..41],
             &format!("{}0", MIXED[0]),
@@ -355,6 +372,23 @@ mod tests {
         }
     }
 
+    // rule: pools.quote.address-nobodys, gate.payment.address-nobodys
+    #[test]
+    fn evm_address_of_which_no_one_has_the_key_is_refused_and_stays_readable() {
+        let zeros = |digits: &str| format!("0x{digits:0>40}");
+        for nobodys in ["0", "1", "0a", "0A", "ff", "dead", "dEaD", "DEAD", "Dead"] {
+            let text = zeros(nobodys);
+            let refused = Err(AddressError::Nobodys);
+            assert_eq!(EvmAddress::parse(&text), refused, "{text}");
+            let stored = DeliveryAddress::stored(&text).unwrap();
+            assert_eq!(stored.as_str(), text);
+        }
+        for other in ["100", "1010", "deae", "1dead", "dead0000"] {
+            let text = zeros(other);
+            assert_eq!(EvmAddress::parse(&text).unwrap().as_str(), text);
+        }
+    }
+
     // rule: apply.deposit-address
     #[test]
     fn deposit_address_parses_every_form() {
@@ -362,9 +396,9 @@ mod tests {
             MIXED[0],
             "0x52908400098527886E0F7030069857D2E4169EE7",
             "0xde709f2102306220921060314715629080e2fb77",
-            "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+            "TQn9Y2khEsLJW1ChVWFMSMeRDow5KcbLSE",
             "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
-            "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v",
+            "E6Sre16FFhssAPvtauDPPa9VtcpJEaTMDhWdgsvvJsxm",
         ] {
             let read = DepositAddress::parse(good).map(DepositAddress::into_text);
             assert_eq!(read.as_deref(), Ok(good));
@@ -379,19 +413,28 @@ mod tests {
         for (bad, error) in [
             (
                 "0x5aaeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-                F::Evm(AddressError::Checksum),
+                F::Address(AddressError::Checksum),
             ),
-            (&zero, F::Evm(AddressError::Invalid)),
-            ("0x5290", F::Evm(AddressError::Invalid)),
+            (&zero, F::Address(AddressError::Nobodys)),
+            ("0x5290", F::Address(AddressError::Invalid)),
             (
                 "0X52908400098527886E0F7030069857D2E4169EE7",
-                F::Evm(AddressError::Invalid),
+                F::Address(AddressError::Invalid),
             ),
-            ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6u", F::TronChecksum),
-            ("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj0t", F::Unknown),
-            ("T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb", F::Nobodys),
-            ("11111111111111111111111111111111", F::Nobodys),
-            ("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTD", F::Unknown),
+            (
+                "TJRabPrwbZy45sbavfcjinPJC18kjpRTv9",
+                F::Address(AddressError::TronChecksum),
+            ),
+            ("TJRabPrwbZy45sbavfcjinPJC18kjpRT08", F::Unknown),
+            (
+                "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
+                F::Address(AddressError::Nobodys),
+            ),
+            (
+                "11111111111111111111111111111111",
+                F::Address(AddressError::Nobodys),
+            ),
+            ("E6Sre16FFhssAPvtauDPPa9VtcpJEaTMDhWdgsvvJs", F::Unknown),
             ("52908400098527886E0F7030069857D2E4169EE7", F::Unknown),
             ("", F::Unknown),
             ("tronaddress", F::Unknown),
@@ -402,7 +445,7 @@ mod tests {
     }
 
     const TRON: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
-    const SOLANA: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+    const SOLANA: &str = "E6Sre16FFhssAPvtauDPPa9VtcpJEaTMDhWdgsvvJsxm";
 
     // rule: apply.deposits-compared
     #[test]
@@ -438,16 +481,17 @@ mod tests {
             (DeliveryAddress::tron, TRON, AddressError::NotTron),
             (DeliveryAddress::solana, SOLANA, AddressError::NotSolana),
         ];
-        let zero = [
+        let zeros = [
             "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb",
             "11111111111111111111111111111111",
         ];
-        for (read, own, error) in readers {
+        for ((read, own, error), zero) in readers.into_iter().zip(zeros) {
             let address = read(own).unwrap();
             assert_eq!(address.as_str(), own);
             assert_eq!(DeliveryAddress::stored(own), Some(address));
-            let foreign = [TRON, SOLANA, MIXED[0], ""].into_iter().chain(zero);
-            for foreign in foreign.filter(|foreign| *foreign != own) {
+            assert_eq!(read(zero), Err(AddressError::Nobodys), "{zero}");
+            let foreign = [TRON, SOLANA, MIXED[0], ""].into_iter().chain(zeros);
+            for foreign in foreign.filter(|foreign| ![own, zero].contains(foreign)) {
                 assert_eq!(read(foreign), Err(error), "{foreign}");
             }
         }
@@ -492,7 +536,7 @@ mod tests {
         // rule: pools.quote.address-checksum, pools.quote.address-form
         #[test]
         fn evm_address_parses_with_checksum_or_in_one_case(bytes in any::<[u8; 20]>()) {
-            prop_assume!(bytes != [0; 20]);
+            prop_assume!(!is_nobodys(&bytes));
             let digits = checksummed(&bytes);
             let mixed = format!("0x{digits}");
             for text in [mixed.clone(), mixed.to_lowercase(), format!("0x{}", digits.to_uppercase())] {
@@ -504,7 +548,7 @@ mod tests {
         // rule: pools.quote.address-checksum
         #[test]
         fn flipped_letter_breaks_checksum(bytes in any::<[u8; 20]>(), which in any::<prop::sample::Index>()) {
-            prop_assume!(bytes != [0; 20]);
+            prop_assume!(!is_nobodys(&bytes));
             let mut text = format!("0x{}", checksummed(&bytes)).into_bytes();
             let letters: Vec<usize> = (2..42).filter(|at| text[*at].is_ascii_alphabetic()).collect();
             prop_assume!(!letters.is_empty());

@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(tron.compared, evm);
         let upper = format!("0x{}", evm.trim_start_matches("0x").to_uppercase());
         assert_eq!(tron, address(&upper));
-        let solana = address("EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v");
+        let solana = address("E6Sre16FFhssAPvtauDPPa9VtcpJEaTMDhWdgsvvJsxm");
         assert_ne!(solana, tron);
         assert_eq!(solana.compared, solana.written);
         let reference = DepositClaim::of_reference;

@@ -29,7 +29,7 @@ impl DestNetwork {
     /// an EVM address on every network.
     ///
     /// # Errors
-    /// [`AddressError`] if the address is malformed, zero, or has a wrong checksum.
+    /// [`AddressError`] if the address is malformed, has a wrong checksum, or is one of which no one has the key.
     pub fn address(self, native: bool, text: &str) -> Result<DeliveryAddress, AddressError> {
         match self {
             Self::Quoted(Network::Tron) if native => DeliveryAddress::tron(text),

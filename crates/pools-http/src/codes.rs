@@ -33,7 +33,7 @@ error_codes! {
         "`cryptoNetwork` is not one of the pool's networks, or `destNetwork` is not on the delivery allowlist.",
         "Read the networks from capabilities.";
     INVALID_ADDRESS = BAD_REQUEST "invalid_address",
-        "`destAddress` is missing on a purchase, malformed, the zero address, or not an address of the delivery network.",
+        "`destAddress` is missing on a purchase, malformed, not an address of the delivery network, an address of which no one has the key, or the contract of an asset.",
         FIX;
     ADDRESS_CHECKSUM_MISMATCH = BAD_REQUEST "address_checksum_mismatch",
         "`destAddress` fails the checksum of its chain, which is EIP-55 for a mixed-case EVM address. A character is probably mistyped.",

@@ -128,7 +128,7 @@ fn sandbox_address(network: &str) -> &'static str {
         "tron" => "T9yD14Nj9j7xAB4dbGeiX9h8upfCg3PBbY",
         "solana" => "1nc1nerator11111111111111111111111111111111",
         "bitcoin" => "1BitcoinEaterAddressDontSendf59kuE",
-        _ => "0x000000000000000000000000000000000000dEaD",
+        _ => "0x50656e73746f636B2073616e64626f782065766D",
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use kernel::Timestamp;
 use rust_decimal::Decimal;
 
+use gate_core::merchant::Merchant;
 use gate_core::profile::GateProfile;
 use partner_core::credential::masked;
 use partner_core::key::{KeyRecord, KeyTerms};
@@ -311,7 +312,7 @@ pub(crate) fn of_gate(changes: &mut Changes, before: Option<&GateProfile>, after
 }
 
 /// All values of a partner's gate access, with their names in the declarative file.
-fn gate(profile: &GateProfile) -> [(&'static str, String); 8] {
+fn gate(profile: &GateProfile) -> [(&'static str, String); 12] {
     let GateProfile {
         enabled,
         allowed_domains,
@@ -321,7 +322,14 @@ fn gate(profile: &GateProfile) -> [(&'static str, String); 8] {
         preview_locks,
         live_session_quota,
         create_session_limit,
+        merchant,
     } = profile;
+    let Merchant {
+        legal_name,
+        support_url,
+        terms_url,
+        privacy_url,
+    } = merchant;
     [
         ("enabled", enabled.to_string()),
         ("allowed_domains", list(allowed_domains.iter())),
@@ -337,6 +345,13 @@ fn gate(profile: &GateProfile) -> [(&'static str, String); 8] {
             "create_session_limit",
             or_none(create_session_limit.as_ref().map(ToString::to_string)),
         ),
+        (
+            "legal_name",
+            or_none(legal_name.as_ref().map(|name| format!("{name:?}"))),
+        ),
+        ("support_url", or_none(support_url.clone())),
+        ("terms_url", or_none(terms_url.clone())),
+        ("privacy_url", or_none(privacy_url.clone())),
     ]
 }
 

@@ -6,13 +6,12 @@ use kernel::{Bound, Mode, Timestamp};
 use secrecy::SecretString;
 
 use crate::written::WrittenProfile;
-use crate::{shapes, value};
-use gate_core::profile::{GateProfile, create_session_limit};
+use crate::{gate_table, shapes, value};
+use gate_core::profile::GateProfile;
 use kernel::address::DepositAddress;
 use kernel::rates::SPREAD_CEILING_BPS;
 use partner_core::events::{self, Service};
 use partner_core::key::{KeyHash, KeyKind, KeyTerms, LABEL_LENGTH, PresentedKey};
-use partner_core::origin::Origin;
 use partner_core::tables::{self, Faults, Field, Section, Sink};
 use partner_core::webhooks::target::{AllowPrivate, Target};
 use partner_core::{Partner, PartnerId, PartnerStatus};
@@ -21,9 +20,6 @@ use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, Po
 
 /// Maximum draw fee, in basis points.
 const DRAW_FEE_LIMIT: u16 = 5_000;
-
-/// Maximum quota of live sessions. A larger number is taken for an error.
-const QUOTA_LIMIT: u64 = 1_000_000_000;
 
 /// The conditions that a file is validated under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,7 +231,7 @@ impl Reading {
 
     fn gate(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>, entry: &mut PartnerEntry) {
         if table.is_written(sink, &["webhook"]) {
-            entry.gate = Some(gate_profile(sink, table, self.setting.mode));
+            entry.gate = Some(gate_table::profile(sink, table, self.setting.mode));
         }
         if let Some(table) = table.section(sink, "webhook", &shapes::GATE_WEBHOOK) {
             let webhook = self.webhook(sink, Service::Gate, &table);
@@ -468,38 +464,6 @@ fn velocity_cap(sink: &mut Sink<'_>, field: &Field<'_, '_>) -> Option<i64> {
     field.number(sink, &expected, value::usdt_units)
 }
 
-/// The `[partners.gate]` table. Absent keys have defaults.
-fn gate_profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> GateProfile {
-    let domains = table.field("allowed_domains").map(|field| {
-        let found = field.list(sink, origin_form(mode), |text| Origin::parse(text, mode));
-        found.into_iter().map(|(_, origin)| origin).collect()
-    });
-    let quota = table.field("live_session_quota");
-    let creates = table.field("create_session_limit");
-    GateProfile {
-        enabled: table.flag(sink, "enabled"),
-        allowed_domains: domains.unwrap_or_default(),
-        flow_sessions: table.flag(sink, "flow_sessions"),
-        kyc_trusted: table.flag(sink, "kyc_trusted"),
-        rails: table.flag(sink, "rails"),
-        preview_locks: table.flag(sink, "preview_locks"),
-        live_session_quota: quota.and_then(|field| field.whole(sink, QUOTA_LIMIT)),
-        create_session_limit: creates
-            .and_then(|field| field.read(sink, CREATE_SESSION_LIMIT, create_session_limit)),
-    }
-}
-
-const CREATE_SESSION_LIMIT: &str = "one limit such as \"100/60s\"";
-/// The form of an origin in error messages. Only mode test allows `http://`.
-const fn origin_form(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Test => "an exact origin without a path or a wildcard, such as https://shop.example",
-        Mode::Live => {
-            "an exact origin with https://, which mode live needs, without a path or a wildcard, such as https://shop.example"
-        }
-    }
-}
-
 fn allowed(
     sink: &mut Sink<'_>,
     table: &Section<'_, '_>,
@@ -592,4 +556,4 @@ fn word<T>(
 
 #[cfg(test)]
 #[path = "document_tests.rs"]
-mod tests;
+pub(crate) mod tests;

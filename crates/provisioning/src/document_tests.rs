@@ -56,6 +56,10 @@ rails = true
 preview_locks = true
 live_session_quota = 1_000
 create_session_limit = "100/60s"
+legal_name = " Acme Payments GmbH "
+support_url = "https://shop.example/help"
+terms_url = "https://shop.example/terms"
+privacy_url = "https://shop.example/privacy"
 
 [partners.gate.webhook]
 url = "http://127.0.0.1:9999/gate"
@@ -74,7 +78,7 @@ fn faults(text: &str, setting: Setting) -> Vec<String> {
 }
 
 /// The errors of a partner's tables, without their lines.
-fn faults_in(tables: &str) -> Vec<String> {
+pub(crate) fn faults_in(tables: &str) -> Vec<String> {
     let text = format!("[[partners]]\nid = \"acme\"\nname = \"Acme\"\n{tables}");
     let strip = |error: String| error.split_once(": ").unwrap().1.to_owned();
     faults(&text, TEST).into_iter().map(strip).collect()
@@ -111,7 +115,7 @@ fn reads_every_key() {
     );
     assert!(entry.keys[0].literal.is_some() && entry.keys[1].literal.is_none());
     assert_eq!(entry.mentions.len(), 2);
-    assert_eq!((entry.mentions[0].line, entry.keys[1].line), (17, 53));
+    assert_eq!((entry.mentions[0].line, entry.keys[1].line), (17, 57));
 }
 
 #[test]
@@ -394,8 +398,11 @@ fn mistyped_deposit_address_is_refused() {
         ]
     );
     let zero = with(&format!("0x{}", "0".repeat(40)));
-    assert!(zero[0].contains("not the zero address"), "{zero:?}");
-    let tron = with("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6u");
+    assert!(
+        zero[0].contains("no one has the key of this address"),
+        "{zero:?}"
+    );
+    let tron = with("TJRabPrwbZy45sbavfcjinPJC18kjpRTv9");
     assert!(
         tron[0].contains("the TRON address fails its checksum"),
         "{tron:?}"
@@ -424,7 +431,7 @@ fn enabled_pools_need_written_balance_gate_and_cap() {
 fn gate_table_stores_origins_in_spelling_of_browsers() {
     let entry = parse(FULL, TEST).unwrap().partners.remove(0);
     let gate = entry.gate.unwrap();
-    let domains: Vec<&str> = gate.allowed_domains.iter().map(Origin::as_str).collect();
+    let domains: Vec<&str> = gate.allowed_domains.iter().map(|it| it.as_str()).collect();
     assert_eq!(
         domains,
         ["https://shop.example", "https://xn--bcher-kva.example"]
@@ -435,6 +442,22 @@ fn gate_table_stores_origins_in_spelling_of_browsers() {
     let creates = gate.create_session_limit.unwrap();
     assert_eq!((creates.name, creates.limit), ("short", 100));
     assert_eq!(creates.per, std::time::Duration::from_secs(60));
+}
+
+// rule: apply.merchant
+#[test]
+fn gate_table_names_who_takes_the_money() {
+    let entry = parse(FULL, TEST).unwrap().partners.remove(0);
+    let merchant = entry.gate.unwrap().merchant;
+    assert_eq!(merchant.legal_name.unwrap(), "Acme Payments GmbH");
+    let pages = [
+        merchant.support_url,
+        merchant.terms_url,
+        merchant.privacy_url,
+    ];
+    let expected =
+        ["help", "terms", "privacy"].map(|page| Some(format!("https://shop.example/{page}")));
+    assert_eq!(pages, expected);
 }
 
 // rule: apply.gate, apply.table-replaces

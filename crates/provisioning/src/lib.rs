@@ -8,6 +8,7 @@
 pub mod apply;
 mod changes;
 mod document;
+mod gate_table;
 mod loosened;
 mod names;
 pub mod ports;

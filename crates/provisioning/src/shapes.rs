@@ -51,6 +51,10 @@ pub(crate) const GATE: Shape = shape(
         "preview_locks",
         "live_session_quota",
         "create_session_limit",
+        "legal_name",
+        "support_url",
+        "terms_url",
+        "privacy_url",
         "webhook",
     ],
 );

@@ -127,7 +127,7 @@ impl StoredProfile for GateProfile {
     statements!(
         "gate_profiles",
         "a.enabled AS gate_enabled, a.allowed_domains, a.flow_sessions, a.kyc_trusted, a.rails, a.preview_locks,
-         a.live_session_quota, a.create_session_limit"
+         a.live_session_quota, a.create_session_limit, a.legal_name, a.support_url, a.terms_url, a.privacy_url"
     );
 
     fn beside_key(row: &dyn Row, _: &PartnerId) -> StoreResult<Self> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use gate_core::merchant::Merchant;
 use gate_core::profile::{GateProfile, create_session_limit};
 use kernel::{Mode, StoreResult};
 use partner_core::origin::Origin;
@@ -11,7 +12,7 @@ use crate::{Connection, Row, Statement, values};
 pub(crate) static FIND: Statement = Statement::new(
     "gate_profiles",
     "SELECT partner_id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails, preview_locks,
-            live_session_quota, create_session_limit
+            live_session_quota, create_session_limit, legal_name, support_url, terms_url, privacy_url
      FROM gate_profiles WHERE mode = $1 AND partner_id = $2",
 );
 
@@ -33,6 +34,12 @@ pub(crate) fn profile(row: &dyn Row) -> StoreResult<GateProfile> {
         preview_locks: row.flag("preview_locks")?,
         live_session_quota: row.opt_count("live_session_quota")?,
         create_session_limit: row.opt_parsed("create_session_limit", create_session_limit)?,
+        merchant: Merchant {
+            legal_name: row.opt_string("legal_name")?,
+            support_url: row.opt_string("support_url")?,
+            terms_url: row.opt_string("terms_url")?,
+            privacy_url: row.opt_string("privacy_url")?,
+        },
     })
 }
 
@@ -70,11 +77,13 @@ fn domains(row: &dyn Row) -> StoreResult<BTreeSet<Origin>> {
 pub(crate) static PUT: Statement = Statement::new(
     "gate_profiles",
     "INSERT INTO gate_profiles (mode, partner_id, enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
-                                preview_locks, live_session_quota, create_session_limit)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+                                preview_locks, live_session_quota, create_session_limit, legal_name, support_url,
+                                terms_url, privacy_url)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
      ON CONFLICT (mode, partner_id) DO UPDATE SET
          enabled = excluded.enabled, allowed_domains = excluded.allowed_domains,
          flow_sessions = excluded.flow_sessions, kyc_trusted = excluded.kyc_trusted, rails = excluded.rails,
          preview_locks = excluded.preview_locks, live_session_quota = excluded.live_session_quota,
-         create_session_limit = excluded.create_session_limit",
+         create_session_limit = excluded.create_session_limit, legal_name = excluded.legal_name,
+         support_url = excluded.support_url, terms_url = excluded.terms_url, privacy_url = excluded.privacy_url",
 );

@@ -98,6 +98,7 @@ impl ProvisionTx for StoreTx {
         let quota = profile.live_session_quota.map(i64::try_from).transpose();
         let limit = profile.create_session_limit.as_ref();
         let limit = limit.map(ToString::to_string);
+        let merchant = &profile.merchant;
         let values = values![
             who.mode,
             &who.partner,
@@ -109,6 +110,10 @@ impl ProvisionTx for StoreTx {
             profile.preview_locks,
             quota.map_err(StoreError::unexpected)?,
             &limit,
+            &merchant.legal_name,
+            &merchant.support_url,
+            &merchant.terms_url,
+            &merchant.privacy_url,
         ];
         let connection = self.reconfiguring_partner(who).await?;
         connection.execute(&gate::PUT, values).await.map(drop)

@@ -49,6 +49,7 @@ macro_rules! migrations {
             31 "hastened deliveries additive" "0031_hastened_deliveries_additive.sql",
             32 "named upstreams" "0032_named_upstreams.sql",
             33 "widget tokens additive" "0033_widget_tokens_additive.sql",
+            34 "merchants additive" "0034_merchants_additive.sql",
         )
     };
     (versions: $($version:literal $description:literal $file:literal,)+) => {

@@ -68,7 +68,7 @@ impl VerificationTx for StoreTx {
             before.token.map(u64::cast_signed),
             after.state.status().as_str(),
             &after.reference,
-            after.state.reason(),
+            after.state.stored_reason(),
             after.state.ended_at(),
             after.asking.attempts,
             after.asking.token.map(u64::cast_signed),

@@ -285,6 +285,35 @@ async fn widget(gate: &Gate, ramp: &mut Ramp<'_>) {
     send("POST", "/v1/embed/cancel", "", None).await;
 }
 
+/// The outcome of a session that was paid in its widget.
+async fn outcome(gate: &Gate, ramp: &mut Ramp<'_>) {
+    let body = json!({
+        "amount": "100.00", "currency": "EUR", "return_url": format!("{SHOP}/done"), "cancel_url": format!("{SHOP}/cart"),
+    });
+    let made = gate.acme().create(&body, "outcome").await.created();
+    let start = json!({ "clientSecret": made["client_secret"] });
+    let key = gate.world().of_mode(ACME_PUBLISHABLE);
+    let of_page = |path: &str| Call::post(path).header("origin", SHOP).json(&start);
+    let call = of_page("/v1/embed/bootstrap").bearer(&key);
+    let embed = gate.send(call).await.ok();
+    let token = text(&embed, "embed_token");
+    let send = async |path: &str, body: Value| {
+        let call = Call::post(path).header("x-embed-token", token).json(&body);
+        gate.send(call.key("payment-2")).await.created()
+    };
+    let order =
+        json!({ "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa" });
+    let quote = send("/v1/embed/quotes", order).await;
+    let bought =
+        json!({ "quote_id": quote["id"], "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8" });
+    send("/v1/embed/payments", bought).await;
+    gate.world().after(1_000);
+    gate.settle_rails().await;
+    let call = of_page("/v1/embed/outcome").bearer(&key);
+    let answer = gate.send(call.clone()).await;
+    ramp.recorded.keep(Contract::gate(), &call, answer);
+}
+
 async fn sessions(gate: &Gate, ramp: &mut Ramp<'_>) {
     let branding = json!({
         "brand_name": "Acme", "primary_color": "#1A2B3C", "logo_url": "https://cdn.shop.example/logo.svg",
@@ -366,6 +395,7 @@ async fn examples_of_the_gate_are_what_the_service_answers() {
     rails(&gate, &mut ramp).await;
     webhooks(&gate, &mut ramp).await;
     widget(&gate, &mut ramp).await;
+    outcome(&gate, &mut ramp).await;
     recorded.compare("gate-http");
     gate.world().notice_all().await;
     gate.finish().await;

@@ -36,6 +36,7 @@ mod widget;
 mod widget_accounts;
 mod widget_limits;
 mod widget_options;
+mod widget_outcome;
 mod widget_pages;
 mod widget_payments;
 mod widget_properties;

@@ -58,7 +58,8 @@ async fn every_published_call_of_the_widget_is_served_and_no_other() {
     let contract = document("gate-v1");
     let paths = contract["paths"].as_object().unwrap();
     let of_pages = paths.keys().filter(|it| it.contains("/embed/"));
-    assert_eq!(of_pages.collect::<Vec<_>>(), ["/v1/embed/bootstrap"]);
+    let known = ["/v1/embed/bootstrap", "/v1/embed/outcome"];
+    assert_eq!(of_pages.collect::<Vec<_>>(), known);
     gate.finish().await;
 }
 
@@ -106,7 +107,7 @@ fn operation_documents_its_credential() {
     let paths = Contract::gate().document["paths"].as_object().unwrap();
     for (path, methods) in paths {
         let scheme = match path.as_str() {
-            "/v1/embed/bootstrap" => "publishableKey",
+            "/v1/embed/bootstrap" | "/v1/embed/outcome" => "publishableKey",
             _ => "secretKey",
         };
         for operation in methods.as_object().unwrap().values() {

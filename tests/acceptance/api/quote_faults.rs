@@ -259,7 +259,7 @@ async fn networks() {
 }
 
 const T_ADDRESS: &str = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
-const SOLANA_ADDRESS: &str = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
+const SOLANA_ADDRESS: &str = "E6Sre16FFhssAPvtauDPPa9VtcpJEaTMDhWdgsvvJsxm";
 
 // rule: pools.quote.native-addresses
 #[tokio::test]
@@ -336,7 +336,36 @@ async fn native_pool_delivers_to_addresses_of_the_network_only() {
     world.finish().await;
 }
 
-// rule: pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero, pools.quote.address-checksum
+// rule: pools.quote.address-nobodys, pools.quote.address-contract
+#[tokio::test]
+async fn address_at_which_coins_are_lost_is_refused_with_a_sentence_of_its_own() {
+    let world = World::new().await;
+    let usdt = "0xc2132D05D31c914a87C6611C10748AEb04B58e8F";
+    let nobodys = "`destAddress`: no one has the key of this address; coins sent to it are lost.";
+    let contract = "`destAddress`: this is the address of USDT itself on polygon, not of a wallet; coins sent to it are lost.";
+    for (address, words) in [
+        ("0x0000000000000000000000000000000000000000", nobodys),
+        ("0x00000000000000000000000000000000000000ff", nobodys),
+        ("0x000000000000000000000000000000000000DeAD", nobodys),
+        (usdt, contract),
+        ("0xc2132d05d31c914a87c6611c10748aeb04b58e8f", contract),
+    ] {
+        let body = body(&[
+            ("destNetwork", json!("polygon")),
+            ("destAddress", json!(address)),
+        ]);
+        refuse(&world, &body, "invalid_address", words).await;
+    }
+    // On another network the address may be a wallet's.
+    let body = body(&[
+        ("destNetwork", json!("ethereum")),
+        ("destAddress", json!(usdt)),
+    ]);
+    world.acme().ask("EUR-USDT", &body).await.ok();
+    world.finish().await;
+}
+
+// rule: pools.quote.address-required, pools.quote.address-form, pools.quote.address-nobodys, pools.quote.address-checksum
 #[tokio::test]
 async fn addresses() {
     let world = World::new().await;

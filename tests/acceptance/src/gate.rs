@@ -20,6 +20,7 @@ use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
 use gate_core::usecases::send_test_event::SendTestEvent;
+use gate_core::usecases::show_outcome::ShowOutcome;
 use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::update_branding::UpdateBranding;
 use gate_core::usecases::wake_rail::WakeRail;
@@ -328,13 +329,13 @@ fn has_its_own_limit(call: &Call) -> bool {
 
 /// Whether an operation takes the token of a widget.
 fn is_of_widget(operation: &Operation) -> bool {
-    operation.template.contains("/embed/") && operation.id != "createEmbedToken"
+    operation.credentials == ["embedToken"]
 }
 
-/// Whether an operation's own limit is under a ceiling of its key.
+/// Whether an operation takes the publishable key of a page, whose own limit is under a ceiling of its key.
 fn has_a_ceiling(call: &Call) -> bool {
     let operation = Contract::gate().operation(&call.method, &call.path);
-    operation.is_some_and(|operation| operation.id == "createEmbedToken")
+    operation.is_some_and(|operation| operation.credentials == ["publishableKey"])
 }
 
 /// A partner's client with one key.
@@ -438,6 +439,13 @@ fn router(world: &World, use_cases: &GateUseCases) -> Router {
         verifying,
         ..
     } = &use_cases.paying;
+    let bootstrapping = BootstrapEmbed {
+        context: context.clone(),
+        tokens: TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32]))),
+        ttl: Duration::from_secs(60 * 60),
+        widget: Origin::stored(setup::WIDGET),
+        catalogue: Arc::clone(catalogue),
+    };
     let parts = Parts {
         mode: setup.mode,
         directory: operator.gate_directory.clone(),
@@ -477,13 +485,10 @@ fn router(world: &World, use_cases: &GateUseCases) -> Router {
         reading: GateQueries {
             context: context.clone(),
         },
-        bootstrapping: BootstrapEmbed {
-            context: context.clone(),
-            tokens: TokenKey::new(&DerivedKeys::of(&MasterKey::new([7; 32]))),
-            ttl: Duration::from_secs(60 * 60),
-            widget: Origin::stored(setup::WIDGET),
-            catalogue: Arc::clone(catalogue),
+        outcomes: ShowOutcome {
+            bootstrapping: bootstrapping.clone(),
         },
+        bootstrapping,
         showing: ShowSession {
             context: context.clone(),
             verifying: verifying.clone(),

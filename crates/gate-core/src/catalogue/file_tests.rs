@@ -1,9 +1,10 @@
 //! Tests of the catalogue file: valid files and errors.
 
 use kernel::Rate;
+use kernel::address::{AddressForm, asset_of_contract};
 
 use super::*;
-use crate::catalogue::TRANSFER_WITHIN;
+use crate::catalogue::{TRANSFER_WITHIN, WalletError};
 use crate::pricing::{Fees, Priced};
 use crate::signed_quote::{Conversion, QuoteTerms, Source};
 
@@ -322,6 +323,34 @@ fn network_has_the_form_of_its_addresses() {
     let other = parse(&with("chain = \"solana\"", "chain = \"litecoin\"")).unwrap();
     let network = other.asset("SOL").unwrap().default_network().unwrap();
     assert_eq!(network.address_form(), None);
+}
+
+// rule: gate.payment.address-contract
+#[test]
+fn contract_of_any_asset_is_no_wallet_on_its_network() {
+    let catalogue = Catalogue::built_in().unwrap();
+    let check = |chain: &str, form, text: &str| catalogue.check_wallet(chain, form, text);
+    for listing in catalogue.assets() {
+        for network in &listing.networks {
+            let Some(contract) = &network.contract_address else {
+                continue;
+            };
+            let (chain, form) = (&network.chain, network.address_form().unwrap());
+            let refused = WalletError::Contract {
+                asset: listing.asset,
+                chain: chain.clone(),
+            };
+            assert_eq!(check(chain, form, contract), Err(refused));
+            // The pools have no catalogue. They know these contracts too.
+            let known = asset_of_contract(chain, contract);
+            assert_eq!(known, Some(listing.asset.code()));
+        }
+    }
+    let usdt = "0xdac17f958d2ee523a2206206994597c13d831ec7";
+    assert!(check("ethereum", AddressForm::Evm, usdt).is_err());
+    assert_eq!(check("polygon", AddressForm::Evm, usdt), Ok(()));
+    let tron = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8";
+    assert_eq!(check("tron", AddressForm::Tron, tron), Ok(()));
 }
 
 // rule: gate.catalogue.swaps

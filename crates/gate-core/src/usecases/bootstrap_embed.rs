@@ -123,6 +123,7 @@ impl BootstrapEmbed {
             None if home => return Err(BootstrapError::ClientSecretInvalid),
             None => None,
         };
+        session.as_ref().map_or(Ok(()), must_be_open)?;
         let unavailable = match &session {
             // An existing session was counted at its creation.
             Some(session) => self.not_offered(session),
@@ -152,7 +153,7 @@ impl BootstrapEmbed {
     }
 
     /// Whether the page is the hosted widget itself, which needs no entry in `allowed_domains`.
-    fn check_origin(
+    pub(super) fn check_origin(
         &self,
         access: &GateAccess,
         page: PageHeaders<'_>,
@@ -169,17 +170,19 @@ impl BootstrapEmbed {
             .ok_or(BootstrapError::OriginNotAllowed)
     }
 
-    /// The open session that a client secret names.
-    async fn session(&self, who: &Tenant, text: &str) -> Result<Session, BootstrapError> {
+    /// The session that a client secret names. If it is overdue, it is expired first.
+    pub(super) async fn session(
+        &self,
+        who: &Tenant,
+        text: &str,
+    ) -> Result<Session, BootstrapError> {
         let wrong = BootstrapError::ClientSecretInvalid;
         let Some(secret) = PresentedSecret::parse(text) else {
             return Err(wrong);
         };
         let session = self.context.session(who, secret.session).await?;
         let session = session.filter(|session| session.secret == secret.hash);
-        let session = session.ok_or(wrong)?;
-        must_be_open(&session)?;
-        Ok(session)
+        session.ok_or(wrong)
     }
 
     /// Counts one more token of an open session; returns the session with it.

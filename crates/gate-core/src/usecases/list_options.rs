@@ -49,6 +49,15 @@ pub struct Indicative<'c> {
     pub priced: Priced,
 }
 
+/// What the indicative prices are for, as a query names it. The case of the chain matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PricedFor<'q> {
+    /// One asset; `None` means each.
+    pub asset: Option<&'q str>,
+    /// One chain; `None` means the first one of the asset.
+    pub network: Option<&'q str>,
+}
+
 /// What restricts the options of one widget.
 struct Restriction<'c, 's> {
     catalogue: &'c Catalogue,
@@ -61,11 +70,13 @@ struct Restriction<'c, 's> {
 impl ListOptions {
     /// The options of a session, or of the open widget, for users of a country.
     ///
-    /// A side without any offer is absent. A session with a flow has this side alone.
+    /// A side without any offer is absent. A session with a flow has this side alone. Prices are those that
+    /// `wanted` names.
     pub async fn list(
         &self,
         terms: Option<&Terms>,
         country: Option<CountryCode>,
+        wanted: PricedFor<'_>,
     ) -> Vec<SideOptions<'_>> {
         let catalogue: &Catalogue = &self.catalogue;
         let own = country.and_then(|code| catalogue.country(code));
@@ -84,13 +95,13 @@ impl ListOptions {
         let mut sides: Vec<SideOptions<'_>> =
             asked.filter_map(|side| restriction.side(side)).collect();
         if let Some(terms) = terms {
-            self.price(&mut sides, terms).await;
+            self.price(&mut sides, terms, wanted).await;
         }
         sides
     }
 
     /// Adds the prices of the session's amount. Asks for the rate of each asset once.
-    async fn price(&self, sides: &mut [SideOptions<'_>], terms: &Terms) {
+    async fn price(&self, sides: &mut [SideOptions<'_>], terms: &Terms, wanted: PricedFor<'_>) {
         let currency = terms.currency;
         // An amount with more digits than the currency has no price.
         let Ok(fiat) = Amount::parse(terms.amount.as_str(), currency) else {
@@ -98,9 +109,10 @@ impl ListOptions {
         };
         let mut rates: Vec<(Asset, Option<SourceRate>)> = Vec::new();
         for side in sides.iter().filter(|side| !side.methods.is_empty()) {
-            for AssetOption { listing, .. } in &side.assets {
-                let asset = listing.asset;
-                if !rates.iter().any(|(known, _)| *known == asset) {
+            for option in &side.assets {
+                let asset = option.listing.asset;
+                let is_known = rates.iter().any(|(known, _)| *known == asset);
+                if !is_known && option.priced_on(wanted).is_some() {
                     rates.push((asset, self.rates.rate(currency, asset, fiat).await));
                 }
             }
@@ -111,9 +123,11 @@ impl ListOptions {
         };
         for side in sides {
             let priced = side.assets.iter().flat_map(|option| {
-                let methods = side.methods.iter();
-                methods.filter_map(|method| {
-                    indicative(option, method, fiat, rate_of(option.listing.asset)?)
+                let asset = option.listing.asset;
+                let found = option.priced_on(wanted).zip(rate_of(asset));
+                side.methods.iter().filter_map(move |method| {
+                    let (network, rate) = found?;
+                    indicative((asset, network), method, fiat, rate)
                 })
             });
             side.indicative = priced.collect();
@@ -121,15 +135,26 @@ impl ListOptions {
     }
 }
 
-/// The price of one asset by one method, on its first chain. `None` if the amount is out of range.
+impl<'c> AssetOption<'c> {
+    /// The chain that the asset is priced on. `None` if no price of it is wanted.
+    fn priced_on(&self, wanted: PricedFor<'_>) -> Option<&'c Network> {
+        let code = self.listing.asset.code();
+        let is_wanted = wanted
+            .asset
+            .is_none_or(|asset| code.eq_ignore_ascii_case(asset));
+        let mut networks = self.networks.iter().copied();
+        networks.find(|it| is_wanted && wanted.network.is_none_or(|network| it.chain == network))
+    }
+}
+
+/// The price of one asset on a chain by one method. `None` if the amount is out of range.
 fn indicative<'c>(
-    option: &AssetOption<'c>,
+    (asset, network): (Asset, &Network),
     method: &'c Method,
     fiat: Amount,
     source: &SourceRate,
 ) -> Option<Indicative<'c>> {
-    let asset = option.listing.asset;
-    let schedule = method.fees(option.networks.first()?);
+    let schedule = method.fees(network);
     let priced = match method.side {
         Side::OnRamp => price(method.side, fiat, asset, source, &schedule),
         Side::OffRamp => price_received(fiat, asset, source, &schedule),
@@ -255,12 +280,14 @@ impl<'c> Restriction<'c, '_> {
         target.is_none_or(|target| target.eq_ignore_ascii_case(&network.chain))
     }
 
-    /// Whether the session's wallet, if it has one, is an address of the chain.
+    /// Whether the session's `wallet_address`, if it has one, is that of a wallet on the chain.
     fn fits_wallet(&self, network: &Network) -> bool {
         let wallet = self.terms.and_then(|it| it.wallet_address.as_deref());
         let fits = |wallet| {
-            let form = network.address_form();
-            form.is_some_and(|form| form.check(wallet).is_ok())
+            network.address_form().is_some_and(|form| {
+                let checked = self.catalogue.check_wallet(&network.chain, form, wallet);
+                checked.is_ok()
+            })
         };
         wallet.is_none_or(fits)
     }

@@ -8,7 +8,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kernel::address::AddressError;
 use kernel::rates::Side;
 use kernel::{StoreError, StoreResult, Timestamp, TraceParent, UpstreamName, Upstreams};
 use partner_core::Tenant;
@@ -22,7 +21,7 @@ use super::redeem_quote::NoRail;
 use super::redemption::{NewRecord, NoSession, RedemptionRows, Uninstructed, instructions, redeem};
 use super::verify_user::{VerificationRefusal, VerifyUser};
 use crate::access::{GateAccess, GateDenial, may_write};
-use crate::catalogue::{Catalogue, CountryCode, Network};
+use crate::catalogue::{Catalogue, CountryCode, Network, WalletError};
 use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::events::Resource;
@@ -115,9 +114,9 @@ pub enum InputError {
     /// The payment delivers no crypto.
     #[error("`wallet_address`: expected only for a purchase or a swap; omit it")]
     AddressOfSale,
-    /// The address does not fit the network.
+    /// The address is not that of a wallet on the network.
     #[error("`wallet_address`: {0}")]
-    Address(#[from] AddressError),
+    Address(#[from] WalletError),
     /// The catalogue no longer offers the quote's network, or Penstock cannot check its addresses.
     #[error("the quote's network is no longer offered; request another quote")]
     NetworkNotOffered,
@@ -314,7 +313,8 @@ impl PaySession {
         let listing = self.catalogue.asset(terms.asset().code());
         let network = listing.and_then(|listing| listing.network(&terms.network));
         let form = network.and_then(Network::address_form);
-        form.ok_or(InputError::NetworkNotOffered)?.check(address)?;
+        let form = form.ok_or(InputError::NetworkNotOffered)?;
+        self.catalogue.check_wallet(&terms.network, form, address)?;
         Ok(address.clone())
     }
 

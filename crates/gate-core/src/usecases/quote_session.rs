@@ -14,7 +14,9 @@ use partner_core::races::retry_lost_races;
 
 use super::context::GateContext;
 use crate::access::{GateAccess, GateDenial, may_write};
-use crate::catalogue::{Catalogue, CountryCode, Ineligible, Listing, Method, Network, SwapOffer};
+use crate::catalogue::{
+    Catalogue, CountryCode, Ineligible, Listing, Method, Network, SwapOffer, WalletError,
+};
 use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::pricing::{OutOfRange, SwapLeg, price, price_received, price_swap};
@@ -86,6 +88,9 @@ pub enum QuoteSessionError {
     /// The session is for another flow, asset or network.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
+    /// The session's `wallet_address` is not that of a wallet on the network.
+    #[error(transparent)]
+    Wallet(#[from] WalletError),
     /// The catalogue does not offer the order.
     #[error("the order is not offered: {}", .0.as_str())]
     NotOffered(Ineligible),
@@ -221,6 +226,7 @@ impl QuoteSession {
         let network = network_of(listing, &order.network);
         let network = network.ok_or(QuoteSessionError::UnknownNetwork)?;
         let by = self.check_conversion(session, order, listing, network)?;
+        self.check_wallet(session, &by, network)?;
         let units = i64::try_from(session.terms.amount.units()).ok();
         let amount = units.and_then(|units| Amount::from_units(units, session.terms.currency));
         Ok(Checked {
@@ -278,6 +284,26 @@ impl QuoteSession {
                     offer: offer.ok_or(closed)?,
                 })
             }
+        }
+    }
+
+    /// Checks the session's `wallet_address`, if it has one and the order delivers to it.
+    fn check_wallet(
+        &self,
+        session: &Session,
+        by: &CheckedConversion<'_>,
+        network: &Network,
+    ) -> Result<(), WalletError> {
+        let is_delivered = match by {
+            CheckedConversion::Ramp(method) => method.side == Side::OnRamp,
+            CheckedConversion::Swap { .. } => true,
+        };
+        let wallet = session.terms.wallet_address.as_deref();
+        match (wallet, network.address_form()) {
+            (Some(wallet), Some(form)) if is_delivered => {
+                self.catalogue.check_wallet(&network.chain, form, wallet)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::context::GateContext;
 use super::verify_user::{ShownVerification, VerifyUser};
-use crate::access::{GateDenial, may_write};
+use crate::access::{GateAccess, GateDenial, may_write};
 use crate::branding::Branding;
 use crate::catalogue::CountryCode;
 use crate::embed::{Claims, SessionToken};
@@ -86,15 +86,20 @@ impl ShowSession {
         })
     }
 
-    /// Checks that the token of a widget that has waited still counts at this instant, and its key.
-    pub async fn still_admitted(&self, claims: &Claims, now: Timestamp) -> Result<(), ShowError> {
+    /// Checks that the token of a widget that has waited still counts at this instant, and its key. Returns the key's access.
+    pub async fn still_admitted(
+        &self,
+        claims: &Claims,
+        now: Timestamp,
+    ) -> Result<Arc<GateAccess>, ShowError> {
         if now >= claims.expires_at {
             return Err(ShowError::TokenExpired);
         }
         let found = self.directory.access_of(&claims.tenant, claims.key).await;
         let access = found.map_err(GateError::from)?;
         let access = access.ok_or(ShowError::NotFound)?;
-        Ok(may_write(&access, now)?)
+        may_write(&access, now)?;
+        Ok(access)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use gate_core::catalogue::Catalogue;
 use gate_core::session::{Flow, SessionState, Terms};
-use gate_core::usecases::list_options::{ListOptions, SideOptions};
+use gate_core::usecases::list_options::{ListOptions, PricedFor, SideOptions};
 use gate_core::usecases::pay_session::PaymentRequest;
 use kernel::rates::SourceRate;
 use kernel::{Amount, Asset, Timestamp};
@@ -103,7 +103,7 @@ fn listed(change: impl FnOnce(&mut Terms)) -> Vec<String> {
     };
     let mut terms = session_at(SessionState::Open).terms;
     change(&mut terms);
-    let sides = ready(options.list(Some(&terms), None));
+    let sides = ready(options.list(Some(&terms), None, PricedFor::default()));
     sides.iter().map(written).collect()
 }
 

@@ -1,5 +1,6 @@
 //! The error responses to the refusals of the widget's quotes, payments and verifications.
 
+use gate_core::catalogue::WalletError;
 use gate_core::payout::PayoutError;
 use gate_core::rail::Mismatch;
 use gate_core::usecases::cancel_payment::CancelError;
@@ -31,6 +32,10 @@ pub(crate) fn quote_session_error(error: QuoteSessionError) -> ApiError {
             codes::QUOTE_SESSION_MISMATCH,
             format!("The session is for another {what}."),
         ),
+        QuoteSessionError::Wallet(error) => {
+            let message = format!("The session's `wallet_address`: {error}.");
+            wallet_error(&error, message)
+        }
         QuoteSessionError::NotOffered(reason) => not_offered(reason),
         QuoteSessionError::RateUnavailable => ApiError::new(
             codes::RATE_UNAVAILABLE,
@@ -77,16 +82,22 @@ fn input_error(error: InputError) -> ApiError {
             | PayoutError::Unknown(_)
             | PayoutError::Field { .. },
         ) => ApiError::invalid_request(message),
-        InputError::Address(error) if error.is_checksum() => {
-            ApiError::new(codes::ADDRESS_CHECKSUM_MISMATCH, message)
-        }
-        InputError::Address(_) => ApiError::new(codes::INVALID_ADDRESS, message),
+        InputError::Address(error) => wallet_error(&error, message),
         InputError::NetworkNotOffered => ApiError::new(codes::NETWORK_NOT_SUPPORTED, message),
         InputError::OtherAddress => ApiError::new(
             codes::WALLET_MISMATCH,
             "The session's `wallet_address` cannot be changed; omit the field.",
         ),
     }
+}
+
+fn wallet_error(error: &WalletError, message: String) -> ApiError {
+    let code = if error.is_checksum() {
+        codes::ADDRESS_CHECKSUM_MISMATCH
+    } else {
+        codes::INVALID_ADDRESS
+    };
+    ApiError::new(code, message)
 }
 
 pub(crate) fn cancel_error(error: CancelError) -> ApiError {

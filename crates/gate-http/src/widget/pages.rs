@@ -14,7 +14,7 @@ use partner_core::ports::Directory;
 use super::policy::Ancestors;
 
 /// What the page may use of the browser. The SDK grants its frame `payment` and `clipboard-write`.
-const PERMISSIONS: &str = "accelerometer=(), camera=(), clipboard-read=(), clipboard-write=(self), \
+const PERMISSIONS: &str = "accelerometer=(), camera=(), clipboard-read=(self), clipboard-write=(self), \
      display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(self), serial=(), usb=()";
 
 /// The place in the page for the origins that may exchange messages with it.

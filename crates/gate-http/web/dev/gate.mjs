@@ -16,10 +16,20 @@ const CONTENT_TYPES = { css: 'text/css; charset=utf-8', html: 'text/html; charse
 const ERROR_TYPES = { 401: 'unauthorized', 403: 'forbidden', 404: 'not_found', 409: 'conflict', 429: 'rate_limited' };
 const HOUR_MS = 3_600_000;
 
-/** The assets on offer: the price of one in euro, and for each chain whether it is an EVM chain. */
+/** The assets on offer: the price of one in euro, for each chain whether it is an EVM chain, and the contracts. */
 const ASSETS = {
-  USDC: { name: 'USD Coin', euro: 1 / 1.08178875, digits: 6, chains: { polygon: true, ethereum: true, solana: false } },
-  BTC: { name: 'Bitcoin', euro: 60_000, digits: 8, chains: { bitcoin: false } },
+  USDC: {
+    name: 'USD Coin',
+    euro: 1 / 1.08178875,
+    digits: 6,
+    chains: { polygon: true, ethereum: true, solana: false },
+    contracts: {
+      polygon: '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359',
+      ethereum: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
+      solana: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
+    },
+  },
+  BTC: { name: 'Bitcoin', euro: 60_000, digits: 8, chains: { bitcoin: false }, contracts: {} },
 };
 const SIDES = ['on_ramp', 'off_ramp', 'swap'];
 export const SEPA = { id: 'sepa', name: 'SEPA transfer', currency: 'EUR', account: 'iban' };
@@ -38,6 +48,7 @@ const VERIFICATIONS = { 61: 'approved', 62: 'rejected', 63: 'pending' };
 const FAILURES = { 31: 'provider_declined', 32: 'provider_error' };
 
 const BRANDING_FIELDS = ['object', 'logo_url', 'primary_color', 'secondary_color', 'accent_color', 'brand_name'];
+const MERCHANT_FIELDS = ['legal_name', 'support_url', 'terms_url', 'privacy_url'];
 const INDICATIVE_FIELDS = ['asset', 'payment_method', 'crypto_amount', 'fiat_amount', 'exchange_rate', 'fees'];
 const PRICE_FIELDS = ['side', 'network', 'source_asset', 'source_network', 'source_amount', ...INDICATIVE_FIELDS];
 
@@ -108,7 +119,7 @@ class Simulation extends EventEmitter {
   };
 
   /** Each setting is a field of the simulation or of the session. */
-  constructor({ branding, returnUrl, ...settings }) {
+  constructor({ branding, merchant, returnUrl, ...settings }) {
     super();
     const { session } = this;
     session.return_url = returnUrl;
@@ -117,6 +128,7 @@ class Simulation extends EventEmitter {
     this.cents = session.amount.split('.')[1];
     session.verification = { status: VERIFICATIONS[this.cents] ? 'required' : 'not_required', reason: null };
     session.branding = pick({ object: 'branding', brand_name: 'North Shop', ...branding }, ...BRANDING_FIELDS);
+    session.merchant = pick({ ...merchant }, ...MERCHANT_FIELDS);
   }
 
   changed() {
@@ -152,19 +164,61 @@ class Simulation extends EventEmitter {
     };
   }
 
-  options() {
+  /** How the session ended. */
+  outcome() {
+    const { status, payment, id } = this.session;
+    refuseIf(status === 'open', 409, 'session_open');
+    return {
+      object: 'embed_outcome',
+      session_id: id,
+      ...pick(
+        this.session,
+        'mode',
+        'status',
+        'branding',
+        'merchant',
+        'amount',
+        'currency',
+        'flow',
+        'return_url',
+        'cancel_url',
+      ),
+      ended_at: instant(),
+      payment_id: payment?.id ?? null,
+      receipt: status === 'completed' && payment ? this.receipt(payment) : null,
+    };
+  }
+
+  receipt(payment) {
+    const { wallet_address: wallet = null } = this.paid;
+    return {
+      reference: payment.tx_refid,
+      ...pick(payment, ...PRICE_FIELDS, 'created_at'),
+      currency: this.session.currency,
+      wallet_address: wallet && `${wallet.slice(0, 6)}…${wallet.slice(-4)}`,
+    };
+  }
+
+  /** The prices are for a pair, or for the first network of each asset. */
+  options(query) {
     const { flow } = this.session;
-    const sides = (flow ? [flow] : SIDES).map((side) => this.offer(side));
+    const [asset, network] = [query.get('asset'), query.get('network')];
+    const sides = (flow ? [flow] : SIDES).map((side) => this.offer(side, asset && { asset, network }));
     return { object: 'embed_options', country_code: 'DE', sides };
   }
 
-  offer(side) {
+  offer(side, pair) {
     const methods = this.methodsOf(side);
-    const assets = Object.entries(ASSETS).map(([symbol, { name, chains }]) => {
-      const networks = Object.entries(chains).map(([chain, evm]) => ({ chain, evm }));
+    const assets = Object.entries(ASSETS).map(([symbol, { name, chains, contracts }]) => {
+      const networks = Object.entries(chains).map(([chain, evm]) => {
+        return { chain, evm, contract_address: contracts[chain] ?? null };
+      });
       return { symbol, name, networks, limits: null };
     });
-    const indicative = assets.flatMap(({ symbol: asset, networks: [{ chain: network }] }) =>
+    const pairs = pair
+      ? [pair]
+      : assets.map(({ symbol: asset, networks: [{ chain: network }] }) => ({ asset, network }));
+    const indicative = pairs.flatMap(({ asset, network }) =>
       methods.map(({ id }) => pick(this.price({ side, asset, network, payment_method: id }), ...INDICATIVE_FIELDS)),
     );
     return { side, assets, methods, indicative };
@@ -351,7 +405,7 @@ class Simulation extends EventEmitter {
   async answer(call, query, body, headers) {
     refuseIf(this.dead || !headers['x-embed-token'], 401, 'unauthorized');
     if (call === 'GET /session') return [200, await this.read(query)];
-    if (call === 'GET /options') return [200, this.options()];
+    if (call === 'GET /options') return [200, this.options(query)];
     if (call === 'POST /quotes') return [201, this.createQuote(body)];
     if (call === 'POST /verification') return [200, this.verify(body)];
     if (call === 'POST /payments') return [201, this.pay(body, headers['idempotency-key'])];
@@ -454,10 +508,11 @@ class Gate {
   async serveApi(request, response, url) {
     const call = `${request.method} ${url.pathname.slice('/v1/embed'.length)}`;
     try {
-      if (call === 'OPTIONS /bootstrap') return this.preflight(request, response);
+      const isForPages = ['/bootstrap', '/outcome'].some((path) => url.pathname.endsWith(path));
+      if (isForPages && request.method === 'OPTIONS') return this.preflight(request, response);
       this.simulation.enter(call);
-      const [status, body] = await (call === 'POST /bootstrap'
-        ? this.bootstrap(request, response, url)
+      const [status, body] = await (isForPages
+        ? this.answerPage(call, request, response, url)
         : this.simulation.answer(call, url.searchParams, (await readBody(request)) ?? {}, request.headers));
       return send(response, status, body);
     } catch (error) {
@@ -482,19 +537,23 @@ class Gate {
     return response.writeHead(204).end();
   }
 
-  async bootstrap(request, response, { search, searchParams }) {
+  /** The calls that need no token. */
+  async answerPage(call, request, response, { search, searchParams }) {
     const { authorization, origin } = request.headers;
     const isKnown = this.admit(request, response);
     const body = await readBody(request);
-    this.requests.push({ authorization, query: search, body });
+    if (call === 'POST /bootstrap') this.requests.push({ authorization, query: search, body });
     const key = authorization?.replace(/^Bearer /, '') ?? searchParams.get('publishable_key');
     refuseIf(!/^pk_test_\w+$/.test(key), 401, 'unauthorized');
     refuseIf(this.suspended, 403, 'organization_suspended');
     refuseIf(!isKnown, 403, 'origin_not_allowed');
-    const replaced = await this.respond(body);
-    if (replaced) return replaced;
     const secret = body?.clientSecret;
-    refuseIf(secret ? !secret.startsWith('gsec_') : origin === this.origin, 403, 'client_secret_invalid');
+    const isOutcome = call === 'POST /outcome';
+    const replaced = isOutcome ? undefined : await this.respond(body);
+    if (replaced) return replaced;
+    const isWrong = secret ? !secret.startsWith('gsec_') : isOutcome || origin === this.origin;
+    refuseIf(isWrong, 403, 'client_secret_invalid');
+    if (isOutcome) return [200, this.simulation.outcome()];
     refuseIf(secret && this.simulation.session.status !== 'open', 403, 'session_not_open');
     return [200, this.simulation.embedToken({}, secret ? this.simulation.session : {})];
   }

@@ -1,7 +1,9 @@
-// Takes pictures of every step of the built widget: `node dev/pictures.mjs <folder>`. With `--docs`, the contact sheets of the docs.
+// Takes pictures of every step of the built widget: `node dev/pictures.mjs <folder>`. With `--docs`, the contact sheets of the docs. With
+// `--all`, every step in all languages and modes, in a folder for each language.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { LANGUAGES } from '../src/languages/load.mjs';
 import { launchBrowser, newPage } from '../test/browser.mjs';
 import { CARD, SEPA, start } from './gate.mjs';
 
@@ -14,6 +16,7 @@ const BRANDING = {
 };
 const folder = process.argv[2] ?? '/tmp/shots';
 const isForDocs = process.argv.includes('--docs');
+const isForAll = process.argv.includes('--all');
 
 const step = (page, name) => page.waitForSelector(`[data-step="${name}"]`);
 const act = (page, name) => page.click(`[data-action="${name}"]:not([aria-disabled="true"])`);
@@ -42,6 +45,7 @@ async function pay(page, side) {
   await step(page, 'instructions');
 }
 
+const checkoutOf = (origin) => `${origin}/checkout#publishable_key=pk_test_docs&client_secret=gsec_docs`;
 const bank = (page) => page.waitForSelector('.copyable');
 
 /** Each picture: its name, the settings of the session, and the way to it. */
@@ -53,7 +57,7 @@ const PICTURES = [
     {},
     async (page) => {
       await walk(page, 'details');
-      await page.fill('[name="wallet_address"]', 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t'.replace('T', 'E'));
+      await page.fill('[name="wallet_address"]', 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8'.replace('T', 'E'));
       await act(page, 'continue');
       await page.waitForSelector('.fault');
     },
@@ -114,6 +118,15 @@ const PICTURES = [
     },
   ],
   [
+    'verification-form',
+    { amount: '250.61', verifyBy: 'form' },
+    async (page) => {
+      await walk(page, 'verification');
+      await act(page, 'continue');
+      await page.waitForSelector('[name="full_name"]');
+    },
+  ],
+  [
     'verification-rejected',
     { amount: '250.62' },
     async (page) => {
@@ -124,6 +137,16 @@ const PICTURES = [
   ],
   ['confirm', {}, (page) => walk(page, 'confirm')],
   ['confirm-sale', { flow: 'off_ramp' }, (page) => walk(page, 'confirm', 'off_ramp')],
+  [
+    'confirm-busy',
+    {},
+    async (page) => {
+      await page.route('**/payments', () => undefined);
+      await walk(page, 'confirm');
+      await act(page, 'pay');
+      await page.waitForSelector('.main .sign.wait');
+    },
+  ],
   ['confirm-swap', { flow: 'swap' }, (page) => walk(page, 'confirm', 'swap')],
   [
     'instructions',
@@ -170,6 +193,15 @@ const PICTURES = [
     },
   ],
   [
+    'done-swap',
+    { flow: 'swap' },
+    async (page, simulation) => {
+      await pay(page, 'swap');
+      simulation.finish();
+      await step(page, 'done');
+    },
+  ],
+  [
     'failed',
     { amount: '250.31' },
     async (page, simulation) => {
@@ -184,6 +216,7 @@ const PICTURES = [
     async (page) => {
       await pay(page);
       await act(page, 'cancel');
+      await page.click('.ask [data-action="cancel"]');
       await step(page, 'price');
       await page.waitForSelector('.receipt');
     },
@@ -219,10 +252,10 @@ const PICTURES = [
     'unavailable',
     {},
     async (page, simulation) => {
-      const address = `${server.origin}/checkout#publishable_key=pk_test_docs&client_secret=gsec_docs`;
+      const { href, origin } = new URL(simulation.session.return_url);
       simulation.unavailable = 'country_not_supported';
-      await page.goto(`${server.origin}/shop`);
-      await page.goto(address);
+      await page.goto(href);
+      await page.goto(checkoutOf(origin));
       await step(page, 'unavailable');
     },
   ],
@@ -235,6 +268,24 @@ const PICTURES = [
       simulation.changed();
       await step(page, 'over');
     },
+  ],
+  [
+    'over-cancelled',
+    { cancel_url: null },
+    async (page) => {
+      await step(page, 'choose');
+      await act(page, 'cancel');
+      await page.click('.ask [data-action="cancel"]');
+      await step(page, 'over');
+    },
+  ],
+  [
+    'long-name',
+    {
+      flow: null,
+      branding: { ...BRANDING, brand_name: 'Northwind Goods for Gardens, Boats, Bicycles and Other Passions' },
+    },
+    (page) => walk(page, 'choose'),
   ],
   [
     'offline',
@@ -264,11 +315,29 @@ const SHEETS = [
   ['widget-desktop', 1280, 'light', ['confirm']],
 ];
 
-const server = await start();
+/** What a browser emulates if a mode does not say otherwise. */
+const PLAIN = { media: 'screen', colorScheme: 'light', forcedColors: 'none', reducedMotion: 'reduce' };
+const phone = (width) => ({ width, height: 740 });
+const desktop = (width) => ({ width, height: 800 });
+/** Modes of `--all`: the name, the size of the page, and what the browser emulates. */
+const MODES = [
+  ...[phone(320), phone(360), desktop(768), desktop(1280)].flatMap((size) =>
+    ['light', 'dark'].map((colorScheme) => [`${size.width}-${colorScheme}`, size, { colorScheme }]),
+  ),
+  // A zoom of 200 % halves the size of the page.
+  ['zoom', { width: 320, height: 370 }, {}],
+  ['forced-light', phone(360), { forcedColors: 'active' }],
+  ['forced-dark', phone(360), { forcedColors: 'active', colorScheme: 'dark' }],
+  // A page of A4 without its margins.
+  ['print', { width: 718, height: 1000 }, { media: 'print' }],
+];
+const WIDTH_OF_PHONES = 600;
+
 const browser = await launchBrowser();
 mkdirSync(folder, { recursive: true });
 
-async function take([, settings, reach], width, colorScheme) {
+/** Opens a picture in a page of this size. */
+async function reach(server, [, settings, go], options) {
   server.use({
     amount: '250.00',
     flow: 'on_ramp',
@@ -278,17 +347,36 @@ async function take([, settings, reach], width, colorScheme) {
     returnUrl: `${server.origin}/shop`,
     ...settings,
   });
-  const page = await newPage(browser, {
-    locale: 'en-GB',
-    viewport: { width, height: width < 600 ? 740 : 800 },
-    colorScheme,
-  });
-  await page.goto(`${server.origin}/checkout#publishable_key=pk_test_docs&client_secret=gsec_docs`);
-  await reach(page, server.simulation);
+  const page = await newPage(browser, options);
+  await page.goto(checkoutOf(server.origin));
+  await go(page, server.simulation);
   await page.mouse.move(0, 0);
+  return page;
+}
+
+async function take(server, picture, width, colorScheme) {
+  const viewport = width < WIDTH_OF_PHONES ? phone(width) : desktop(width);
+  const page = await reach(server, picture, { locale: 'en-GB', viewport, colorScheme });
   const bytes = await page.screenshot({ fullPage: true });
   await page.context().close();
   return bytes;
+}
+
+/** Walks to each picture once, and changes the mode there. */
+async function takeAll(language, pictures) {
+  const server = await start();
+  mkdirSync(join(folder, language), { recursive: true });
+  for (const picture of pictures) {
+    const page = await reach(server, picture, { locale: language, viewport: phone(360) });
+    for (const [mode, size, media] of MODES) {
+      await page.setViewportSize(size);
+      await page.emulateMedia({ ...PLAIN, ...media });
+      await page.waitForSelector(`html[data-theme="${media.colorScheme ?? 'light'}"]`, { state: 'attached' });
+      await page.screenshot({ fullPage: true, path: join(folder, language, `${picture[0]}-${mode}.png`) });
+    }
+    await page.context().close();
+  }
+  server.close();
 }
 
 /** Puts pictures side by side, with a hairline around each. */
@@ -303,19 +391,26 @@ async function sheet(pictures, file) {
 }
 
 const named = (name) => PICTURES.find(([one]) => one === name);
-if (isForDocs) {
-  for (const [file, width, theme, names] of SHEETS) {
+const names = process.argv.slice(3).filter((word) => !word.startsWith('--'));
+const wanted = PICTURES.filter(([one]) => names.length === 0 || names.includes(one));
+if (isForAll) {
+  // Each language has a gate of its own.
+  await Promise.all(Object.keys(LANGUAGES).map((language) => takeAll(language, wanted)));
+} else if (isForDocs) {
+  const server = await start();
+  for (const [file, width, theme, shown] of SHEETS) {
     const pictures = [];
-    for (const name of names) pictures.push(await take(named(name), width, theme));
+    for (const name of shown) pictures.push(await take(server, named(name), width, theme));
     await sheet(pictures, join(folder, `${file}.png`));
   }
+  server.close();
 } else {
-  const wanted = process.argv.slice(3);
+  const server = await start();
   for (const [width, theme] of SERIES) {
-    for (const picture of PICTURES.filter(([one]) => wanted.length === 0 || wanted.includes(one))) {
-      writeFileSync(join(folder, `${picture[0]}-${width}-${theme}.png`), await take(picture, width, theme));
+    for (const picture of wanted) {
+      writeFileSync(join(folder, `${picture[0]}-${width}-${theme}.png`), await take(server, picture, width, theme));
     }
   }
+  server.close();
 }
 await browser.close();
-server.close();

@@ -1,6 +1,6 @@
 /** Key mode that the page expects: `sandbox` takes `pk_test_…`, `production` and `live` take `pk_live_…`. */
 export type GateRampEnvironment = 'sandbox' | 'production' | 'live';
-/** Colour scheme of the widget. `auto` follows the user's system. */
+/** Colour scheme of the widget. `auto` follows the user's system. Any other text is `auto`, with a warning in the console. */
 export type GateRampTheme = 'light' | 'dark' | 'auto';
 /** Kind of order: buy crypto (`on_ramp`), sell crypto (`off_ramp`), or exchange one asset for another (`swap`). */
 export type GateRampFlow = 'on_ramp' | 'off_ramp' | 'swap';
@@ -14,7 +14,11 @@ export interface GateRampOptions {
     environment?: GateRampEnvironment | undefined;
     /** Colour scheme of the widget. Default `auto`. */
     theme?: GateRampTheme | undefined;
-    /** BCP 47 language tag, such as `de` or `fr-CA`. Default: the browser's language. */
+    /**
+     * BCP 47 language tag, such as `de`, `fr-CA` or `de_AT`. Default: the browser's language.
+     *
+     * A text that is no such tag gets a warning in the console and the browser's language, and stops no payment.
+     */
     locale?: string | undefined;
     /** Flow that an open session offers. A session that was created with a flow keeps its own. */
     flow?: GateRampFlow | undefined;
@@ -55,12 +59,17 @@ export interface RampQuoteEvent {
     rate: string;
     expiresAt: string;
 }
-/** Crypto that the user has to send for a sale or a swap. `amount` is an exact decimal text. */
+/**
+ * Crypto that the user has to send for a sale or a swap. `amount` is an exact decimal text.
+ *
+ * `memo` is null if the address alone is enough. Otherwise the transaction must carry it, because crypto without it can be lost.
+ */
 export interface DepositRequest {
     asset: string;
     network: string;
     amount: string;
     address: string;
+    memo: string | null;
 }
 /** Hash of the transaction that your wallet has sent. */
 export interface DepositResult {
@@ -99,6 +108,7 @@ export interface GateRampCallbacks {
      * Sends the crypto of a sale or swap from your own wallet interface, so that the widget skips the QR code.
      *
      * Return the hash, directly or as a promise. Without a hash (a rejection, `null`), the widget shows the address instead.
+     * Return `null` without sending if your wallet cannot add the `memo` of a request.
      * It is called once for a payment, and only by the page in which the user made it: after a reload the widget shows the address.
      * UX signal only: a hash completes nothing. The gate watches the network, and webhooks decide.
      */

@@ -48,7 +48,7 @@ fn witness_program(text: &str) -> Result<(), AddressError> {
 /// Refuses a hash or a program of zeros: what is sent there is lost.
 fn is_owned(mut bytes: impl Iterator<Item = u8>) -> Result<(), AddressError> {
     if bytes.all(|byte| byte == 0) {
-        return Err(AddressError::NotBitcoin);
+        return Err(AddressError::Nobodys);
     }
     Ok(())
 }
@@ -113,13 +113,22 @@ mod tests {
             // Both cases.
             "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3T4",
             "Bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
-            // The hash of zeros.
-            "1111111111111111111114oLvT2",
             " 1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
             "bitcoin:1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
             &"1".repeat(200),
         ] {
             assert_eq!(check(bad), Err(AddressError::NotBitcoin), "{bad}");
+        }
+    }
+
+    // rule: gate.payment.address-nobodys
+    #[test]
+    fn bitcoin_address_of_zeros_is_refused() {
+        for zeros in [
+            "1111111111111111111114oLvT2",
+            "bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq9e75rs",
+        ] {
+            assert_eq!(check(zeros), Err(AddressError::Nobodys), "{zeros}");
         }
     }
 }

@@ -19,11 +19,17 @@ const SLIPS: usize = 12;
 /// What a slip types.
 const TYPED: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Addresses of keys, hashes and programs of zeros, of other networks, and of rare kinds.
+/// Addresses of keys, hashes and programs of zeros and others of which no one has the key, of other networks, and of rare kinds.
 const fn known(form: AddressForm) -> &'static [&'static str] {
     match form {
         AddressForm::Evm => &[
             "0x0000000000000000000000000000000000000000",
+            "0x0000000000000000000000000000000000000001",
+            "0x00000000000000000000000000000000000000fF",
+            "0x0000000000000000000000000000000000000100",
+            "0x000000000000000000000000000000000000dEaD",
+            "0x000000000000000000000000000000000000dead",
+            "0x000000000000000000000000000000000000DEAd",
             "52908400098527886E0F7030069857D2E4169EE7",
         ],
         AddressForm::Tron => &["T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb"],

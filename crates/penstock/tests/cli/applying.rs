@@ -138,13 +138,13 @@ async fn each_table_replaces_only_its_own_values() {
     assert_eq!(after.get(&gbp), before.terms.get(&gbp));
 }
 
-// rule: apply.gate, apply.gate-origins, apply.table-replaces, apply.absence-changes-nothing, apply.idempotent
+// rule: apply.gate, apply.gate-origins, apply.merchant, apply.table-replaces, apply.absence-changes-nothing, apply.idempotent
 #[tokio::test(flavor = "multi_thread")]
 async fn gate_table_sets_access_to_gate() {
     let installation = Installation::new();
     let base = installation.open().await;
     let full = format!(
-        "{ACME}[partners.gate]\nenabled = true\nallowed_domains = [\"https://Bücher.example\"]\nflow_sessions = true\nrails = true\npreview_locks = true\nkyc_trusted = true\nlive_session_quota = 5\ncreate_session_limit = \"100/60s\"\n"
+        "{ACME}[partners.gate]\nenabled = true\nallowed_domains = [\"https://Bücher.example\"]\nflow_sessions = true\nrails = true\npreview_locks = true\nkyc_trusted = true\nlive_session_quota = 5\ncreate_session_limit = \"100/60s\"\nlegal_name = \"Acme GmbH\"\nterms_url = \"https://shop.example/terms\"\n"
     );
     let first = apply(&base, &full).await.unwrap();
     assert_eq!(
@@ -177,6 +177,8 @@ async fn gate_table_sets_access_to_gate() {
             "partner acme: gate.preview_locks true -> false",
             "partner acme: gate.live_session_quota 5 -> 4",
             "partner acme: gate.create_session_limit 100/1m -> none",
+            "partner acme: gate.legal_name \"Acme GmbH\" -> none",
+            "partner acme: gate.terms_url https://shop.example/terms -> none",
         ]
     );
     let expected = GateProfile {

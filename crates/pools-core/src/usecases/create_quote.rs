@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::profile::{Network, Pool, PoolId, PoolTerms, PoolsProfile};
+use kernel::address::asset_of_contract;
 use kernel::{Amount, AmountError, Asset, Clock, Entropy, StoreError, StoreResult};
 use partner_core::ports::RateSource;
 use partner_core::{Access, Tenant};
@@ -83,9 +84,17 @@ pub enum QuoteInputError {
         /// The delivery allowlist, as text.
         networks: String,
     },
-    /// The destination address is malformed or zero.
+    /// The destination address is malformed, or no one has its key.
     #[error("`destAddress`: {0}")]
     Address(AddressError),
+    /// The destination address is the contract of an asset.
+    #[error(
+        "`destAddress`: this is the address of {asset} itself on {network}, not of a wallet; coins sent to it are lost"
+    )]
+    Contract {
+        asset: &'static str,
+        network: &'static str,
+    },
 }
 
 /// A request field that must name a leg of the pool.
@@ -365,6 +374,13 @@ impl QuoteInput {
             (Some(text), _) => network.address(native, text),
         };
         let address = address.map_err(QuoteInputError::Address)?;
+        let name = network.as_str();
+        if let Some(asset) = asset_of_contract(name, address.as_str()) {
+            return Err(QuoteInputError::Contract {
+                asset,
+                network: name,
+            });
+        }
         Ok((side == Side::OnRamp).then_some(Destination { address, network }))
     }
 }

@@ -172,10 +172,19 @@ fn off_allowlist() -> QuoteInputError {
     }
 }
 
+const fn usdt_contract() -> QuoteInputError {
+    QuoteInputError::Contract {
+        asset: "USDT",
+        network: "ethereum",
+    }
+}
+
 /// A change of one field: its name, and its value unless it is missing.
 type Change = (&'static str, Option<&'static str>);
 
 const ZERO_ADDRESS: &str = "0x0000000000000000000000000000000000000000";
+const BURN_ADDRESS: &str = "0x000000000000000000000000000000000000dEaD";
+const CONTRACT: &str = "0xdac17f958d2ee523a2206206994597c13d831ec7";
 const WRONG_CHECKSUM: &str = "0x5aAeb6053f3E94C9b9A09f33669435E7Ef1BeAed";
 
 fn change(ask: &mut QuoteInput, (field, value): Change) {
@@ -236,8 +245,10 @@ fn faults() -> Vec<Vec<(Change, QuoteInputError)>> {
         vec![
             (("destAddress", None), F::MissingAddress),
             address("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", AddressError::Invalid),
-            address(ZERO_ADDRESS, AddressError::Invalid),
+            address(ZERO_ADDRESS, AddressError::Nobodys),
+            address(BURN_ADDRESS, AddressError::Nobodys),
             address(WRONG_CHECKSUM, AddressError::Checksum),
+            (("destAddress", Some(CONTRACT)), usdt_contract()),
         ],
         vec![
             amount("100.000", AmountError::TooPrecise(2)),
@@ -246,7 +257,7 @@ fn faults() -> Vec<Vec<(Change, QuoteInputError)>> {
     ]
 }
 
-// rule: pools.quote.side, pools.quote.unknown-currency, pools.quote.currency-mismatch, pools.quote.network, pools.quote.dest-network, pools.quote.address-required, pools.quote.address-form, pools.quote.address-zero, pools.quote.address-checksum, money.grammar, money.zero, money.fiat-digits, pools.quote.codes-upper-cased
+// rule: pools.quote.side, pools.quote.unknown-currency, pools.quote.currency-mismatch, pools.quote.network, pools.quote.dest-network, pools.quote.address-required, pools.quote.address-form, pools.quote.address-nobodys, pools.quote.address-contract, pools.quote.address-checksum, money.grammar, money.zero, money.fiat-digits, pools.quote.codes-upper-cased
 #[test]
 fn request_error_is_reported_without_upstream_calls() {
     for (wrong, due) in faults().concat() {

@@ -84,7 +84,7 @@ async fn verification_starts_takes_answers_and_is_reported_under_its_id() {
     let submitted = verifier.submit(&order, &answers).await;
     assert_eq!(submitted, Some(VerificationReport::Pending));
     let rejected = VerificationReport::Rejected {
-        reason: reason.to_owned(),
+        reason: Some(reason.to_owned()),
     };
     assert_eq!(verifier.report(&order).await, Some(rejected));
     let submit = format!("POST /desk/v1/verifications/{ID}/answers");

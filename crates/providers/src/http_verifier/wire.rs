@@ -168,9 +168,10 @@ impl Status {
         Ok(match self {
             Self::Pending => VerificationReport::Pending,
             Self::Approved => VerificationReport::Approved,
-            Self::Rejected => VerificationReport::Rejected {
-                reason: reason.ok_or(Silence::Contradiction("the rejection has no reason"))?,
-            },
+            Self::Rejected if reason.is_none() => {
+                return Err(Silence::Contradiction("the rejection has no reason"));
+            }
+            Self::Rejected => VerificationReport::Rejected { reason },
         })
     }
 }

@@ -294,13 +294,13 @@ settings! {
     THROTTLE_CANCEL_SESSION: Vec<Tier> = limit("30/60s", "POST /gate_sessions/{id}/cancel");
     THROTTLE_BOOTSTRAP: Vec<Tier> = limit(
         "30/60s",
-        "POST /embed/bootstrap, per publishable key and client address",
+        "POST /embed/bootstrap and /embed/outcome, per publishable key and client address",
     );
     THROTTLE_BOOTSTRAP_CEILING: Vec<Tier> = Setting::new(
         Default::Is("6000/60s"),
         value::ceiling,
         LIMIT_FORM,
-        "POST /embed/bootstrap, per publishable key, all addresses together",
+        "POST /embed/bootstrap and /embed/outcome, per publishable key, all addresses together",
     );
     THROTTLE_EMBED: Vec<Tier> = limit(
         "60/60s",

@@ -215,6 +215,6 @@ pub(super) static POOLS_PROFILES: Statement = Statement::new(
 pub(super) static GATE_PROFILES: Statement = Statement::new(
     "gate_profiles",
     "SELECT mode, partner_id, '' AS id, enabled AS gate_enabled, allowed_domains, flow_sessions, kyc_trusted, rails,
-            preview_locks, live_session_quota, create_session_limit
+            preview_locks, live_session_quota, create_session_limit, legal_name, support_url, terms_url, privacy_url
      FROM gate_profiles",
 );

@@ -6,6 +6,7 @@ use partner_core::PartnerStatus;
 use super::widget::{self, admitted};
 
 const PATH: &str = "/v1/embed/bootstrap";
+const OUTCOME: &str = "/v1/embed/outcome";
 
 fn preflight(path: &str, origin: &str) -> Call {
     widget::preflight(path, origin, "POST").header(
@@ -33,6 +34,8 @@ async fn preflight_allows_the_pages_of_every_active_partner() {
             assert!(headers.split(", ").any(|known| known == name), "{name}");
         }
         assert_eq!(answer.header("access-control-allow-credentials"), None);
+        let other = gate.preflight(preflight(OUTCOME, origin)).await;
+        assert_eq!((other.status, admitted(&other)), (204, Some(origin)));
     }
     for stranger in [
         "https://other.example",
@@ -112,22 +115,25 @@ async fn response_is_readable_by_pages_of_its_partner_only() {
 #[tokio::test]
 async fn refusals_of_a_known_key_are_readable_by_pages() {
     let gate = Gate::new().await;
-    let call = |body: &str| {
-        Call::post(PATH)
+    let call = |path: &str, body: &str| {
+        Call::post(path)
             .header("origin", SHOP)
             .header("content-type", "application/json")
             .body(body.to_owned())
             .bearer(ACME_PUBLISHABLE)
     };
-    for (body, status) in [("{", 400), (r#"{"clientSecret":"x"}"#, 403)] {
-        let answer = gate.send(call(body)).await;
-        assert_eq!((answer.status, admitted(&answer)), (status, Some(SHOP)));
+    for path in [PATH, OUTCOME] {
+        for (body, status) in [("{", 400), (r#"{"clientSecret":"x"}"#, 403)] {
+            let answer = gate.send(call(path, body)).await;
+            assert_eq!((answer.status, admitted(&answer)), (status, Some(SHOP)));
+        }
     }
     let operator = gate.world().operator();
     operator
         .change_gate(ACME, |gate| gate.enabled = false)
         .await;
-    let answer = gate.send(call("{}")).await.refused(403, "gate_not_enabled");
+    let answer = gate.send(call(PATH, "{}")).await;
+    let answer = answer.refused(403, "gate_not_enabled");
     assert_eq!(admitted(&answer), Some(SHOP));
     gate.finish().await;
 }

@@ -106,7 +106,7 @@ fn first_token(session: &str) -> Option<SessionToken> {
     Some(SessionToken { session, number: 1 })
 }
 
-// rule: gate.embed.session, gate.embed.version
+// rule: gate.embed.session, gate.embed.merchant, gate.embed.version
 #[tokio::test]
 async fn session_is_shown_without_the_partners_own_data() {
     let gate = Gate::new().await;
@@ -122,6 +122,9 @@ async fn session_is_shown_without_the_partners_own_data() {
         "branding": {
             "object": "branding", "logo_url": null, "primary_color": null,
             "secondary_color": null, "accent_color": null, "brand_name": null,
+        },
+        "merchant": {
+            "legal_name": null, "support_url": null, "terms_url": null, "privacy_url": null,
         },
         "verification": { "status": "not_required", "reason": null },
         "payment": null, "version": version(&shown),
@@ -139,6 +142,31 @@ async fn session_is_shown_without_the_partners_own_data() {
     let branding = Call::new("PATCH", "/v1/branding").json(&json!({ "brand_name": "Acme" }));
     gate.acme().send(branding).await.ok();
     assert_ne!(version(&read().await), version(&shown));
+    gate.finish().await;
+}
+
+// rule: gate.embed.merchant, gate.embed.version
+#[tokio::test]
+async fn session_names_who_takes_the_money() {
+    let gate = Gate::new().await;
+    let (token, made) = widget(&gate, &plain()).await;
+    let send = async |call: Call| gate.send(with(&token, call)).await.ok();
+    let unnamed = send(Call::get(SESSION)).await;
+    let change = |profile: &mut GateProfile| {
+        profile.merchant.legal_name = Some("Acme Payments GmbH".to_owned());
+        profile.merchant.terms_url = Some(format!("{SHOP}/terms"));
+    };
+    gate.world().operator().change_gate(ACME, change).await;
+    let named = send(Call::get(SESSION)).await;
+    let expected = json!({
+        "legal_name": "Acme Payments GmbH", "support_url": null,
+        "terms_url": format!("{SHOP}/terms"), "privacy_url": null,
+    });
+    assert_eq!(named["merchant"], expected);
+    assert_ne!(version(&named), version(&unnamed));
+    let cancelled = send(Call::post(CANCEL)).await;
+    assert_eq!(cancelled["merchant"], expected);
+    gate.notice(ACME, made["id"].as_str().unwrap()).await;
     gate.finish().await;
 }
 

@@ -65,6 +65,79 @@ async fn each_payout_method_takes_the_fields_of_its_account() {
     gate.finish().await;
 }
 
+// rule: gate.payment.address-nobodys, gate.payment.address-contract
+#[tokio::test]
+async fn wallet_at_which_coins_are_lost_is_refused_with_a_sentence_of_its_own() {
+    let gate = Gate::new().await;
+    let widget = Widget::of_amount(&gate, "100.00").await;
+    let order = json!({
+        "side": "on_ramp", "asset": "USDT", "network": "ethereum", "payment_method": "sepa",
+    });
+    let quote = quoted(&widget, &order).await;
+    let pay = async |wallet: &str| {
+        let body = json!({ "quote_id": quote["id"], "wallet_address": wallet });
+        widget.pay("k", body).await
+    };
+    let nobodys = "no one has the key of this address; coins sent to it are lost.";
+    let usdt = "this is the address of USDT itself on ethereum, not of a wallet; coins sent to it are lost.";
+    let usdc = "this is the address of USDC itself on ethereum";
+    for (wallet, words) in [
+        ("0x0000000000000000000000000000000000000000", nobodys),
+        ("0x0000000000000000000000000000000000000009", nobodys),
+        ("0x000000000000000000000000000000000000DEAD", nobodys),
+        ("0xdAC17F958D2ee523a2206206994597C13D831ec7", usdt),
+        ("0xDAC17F958D2EE523A2206206994597C13D831EC7", usdt),
+        ("0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48", usdc),
+    ] {
+        let refused = pay(wallet).await.refused(400, "invalid_address");
+        refused.saying(&format!("`wallet_address`: {words}"));
+    }
+    // The contract of USDT on another network.
+    pay("0xc2132D05D31c914a87C6611C10748AEb04B58e8F")
+        .await
+        .created();
+    gate.settle_rails().await;
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.embed-quote.wallet
+#[tokio::test]
+async fn quote_is_refused_if_the_session_has_no_wallet_on_the_network() {
+    let gate = Gate::new().await;
+    for (wallet, code, words) in [
+        (
+            "0xdAC17F958D2ee523a2206206994597C13D831ec7",
+            "invalid_address",
+            "this is the address of USDT itself on ethereum",
+        ),
+        (
+            "0x000000000000000000000000000000000000dEaD",
+            "invalid_address",
+            "no one has the key of this address",
+        ),
+        (
+            "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
+            "invalid_address",
+            "expected an EVM address",
+        ),
+        (
+            "0x52908400098527886E0F7030069857D2E4169eE7",
+            "address_checksum_mismatch",
+            "the address is mixed-case",
+        ),
+    ] {
+        let widget = Widget::open(&gate, json!({ "wallet_address": wallet })).await;
+        let refused = widget.ask_quote(json!({ "network": "ethereum" })).await;
+        let refused = refused.refused(400, code);
+        refused.saying(&format!("The session's `wallet_address`: {words}"));
+        // A sale delivers nothing to the address.
+        let sale = json!({ "side": "off_ramp", "network": "ethereum" });
+        widget.ask_quote(sale).await.created();
+    }
+    gate.finish().await;
+}
+
 // rule: gate.payment.address
 #[tokio::test]
 async fn purchase_of_bitcoin_needs_an_address_of_its_main_network() {

@@ -31,7 +31,7 @@ fn texts<'v>(list: &'v Value, field: &str) -> Vec<&'v str> {
     items.map(|item| item[field].as_str().unwrap()).collect()
 }
 
-// rule: gate.embed.options, gate.embed.options-checked
+// rule: gate.embed.options, gate.embed.options-checked, gate.embed.options-contract
 #[tokio::test]
 async fn open_session_can_be_bought_and_sold() {
     let gate = Gate::new().await;
@@ -44,10 +44,11 @@ async fn open_session_can_be_bought_and_sold() {
     assert_eq!(texts(&buy["assets"], "symbol")[..2], ["USDT", "USDC"]);
     let usdt = &buy["assets"][0];
     assert_eq!(usdt["name"], "Tether USD");
-    assert_eq!(
-        usdt["networks"][1],
-        json!({ "chain": "ethereum", "evm": true })
-    );
+    let contract = "0xdAC17F958D2ee523a2206206994597C13D831ec7";
+    let ethereum = json!({ "chain": "ethereum", "contract_address": contract, "evm": true });
+    assert_eq!(usdt["networks"][1], ethereum);
+    let bitcoin = json!([{ "chain": "bitcoin", "contract_address": null, "evm": false }]);
+    assert_eq!(buy["assets"][2]["networks"], bitcoin);
     let limits = json!({ "currency": "EUR", "min_amount": "10.00", "max_amount": "50000.00" });
     assert_eq!(usdt["limits"], limits);
     for side in [buy, sell] {
@@ -181,6 +182,61 @@ async fn amount_is_paid_in_a_purchase_and_received_in_a_sale() {
     gate.finish().await;
 }
 
+// rule: gate.embed.options-pair
+#[tokio::test]
+async fn prices_are_those_of_the_pair_that_the_query_names() {
+    let gate = Gate::new().await;
+    for pair in ["EUR-USDT", "EUR-USDC"] {
+        gate.world().rates().set(pair, "1.0850", 25);
+    }
+    let (token, _) = widget(&gate, &plain()).await;
+    let ask = async |query: &str| {
+        let call = Call::get(OPTIONS).query(query);
+        gate.send(with(&token, call)).await
+    };
+    let whole = ask("").await.ok();
+    for asset in ["USDT", "usdt"] {
+        let found = ask(&format!("asset={asset}&network=polygon")).await.ok();
+        for (at, side) in found["sides"].as_array().unwrap().iter().enumerate() {
+            let unpaired = &whole["sides"][at];
+            for field in ["side", "assets", "methods"] {
+                assert_eq!(side[field], unpaired[field], "{asset}: {field}");
+            }
+            let prices = &side["indicative"];
+            let methods = texts(&side["methods"], "id");
+            assert_eq!(texts(prices, "payment_method"), methods);
+            assert!(texts(prices, "asset").iter().all(|it| *it == "USDT"));
+        }
+        // The fee of the payout is that of the network.
+        let first = |options: &Value| options["sides"][0]["indicative"][0].clone();
+        assert_eq!(first(&found)["fees"]["network"], "0.05");
+        assert_eq!(first(&whole)["fees"]["network"], "1.00");
+    }
+    for unoffered in [
+        "asset=DOGE&network=ethereum",
+        "asset=USDC&network=tron",
+        "asset=USDT&network=Polygon",
+        "asset=&network=",
+    ] {
+        let found = ask(unoffered).await.ok();
+        assert_eq!(found["sides"][0]["assets"], whole["sides"][0]["assets"]);
+        for side in found["sides"].as_array().unwrap() {
+            assert_eq!(side["indicative"], json!([]), "{unoffered}");
+        }
+    }
+    for (alone, network) in [("asset=USDT", None), ("network=polygon", Some("polygon"))] {
+        let found = ask(alone).await.ok();
+        let prices = &found["sides"][0]["indicative"];
+        assert!(texts(prices, "asset").contains(&"USDT"), "{alone}");
+        assert_eq!(
+            texts(prices, "asset").contains(&"USDC"),
+            network.is_some(),
+            "{alone}"
+        );
+    }
+    gate.finish().await;
+}
+
 // rule: gate.embed.options, gate.embed.options-target
 #[tokio::test]
 async fn flow_and_targets_restrict_the_options() {
@@ -217,6 +273,12 @@ async fn wallet_of_the_session_leaves_the_networks_that_it_fits() {
     for (wallet, expected) in [
         ("TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", &["USDT tron"][..]),
         ("bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t5", &[]),
+        // The contract of USDT on Ethereum is the address of no wallet there.
+        (
+            "0xdac17f958d2ee523a2206206994597c13d831ec7",
+            &["USDT bsc polygon", "USDC polygon"],
+        ),
+        ("0x000000000000000000000000000000000000dEaD", &[]),
     ] {
         for flow in ["on_ramp", "off_ramp"] {
             let order = json!({ "flow": flow, "wallet_address": wallet });

@@ -105,7 +105,9 @@ async fn widget_pages_have_headers_of_protection_and_no_cookie() {
         };
         assert_eq!(header(&answer, "cross-origin-resource-policy"), sharing);
         assert_eq!(header(&answer, "cross-origin-embedder-policy"), embedding);
-        assert!(header(&answer, "permissions-policy").contains("camera=()"));
+        for permission in ["camera=()", "clipboard-read=(self)"] {
+            assert!(header(&answer, "permissions-policy").contains(permission));
+        }
         let page = String::from_utf8(answer.bytes.to_vec()).unwrap();
         assert!(page.contains(GATE) && !page.contains("{{penstock."));
         let head = gate.page(Call::new("HEAD", path)).await;

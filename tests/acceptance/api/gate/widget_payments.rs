@@ -20,6 +20,7 @@ pub(super) struct Widget {
     gate: Gate,
     token: String,
     pub(super) session: String,
+    pub(super) client_secret: String,
 }
 
 impl Widget {
@@ -32,6 +33,7 @@ impl Widget {
             gate: gate.clone(),
             token,
             session: id(&made),
+            client_secret: made["client_secret"].as_str().unwrap().to_owned(),
         }
     }
 

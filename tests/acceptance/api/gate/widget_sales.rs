@@ -10,7 +10,7 @@ const IBAN: &str = "NL91ABNA0417164300";
 const HOLDER: &str = "Erika Mustermann";
 
 /// Sells with a new quote.
-async fn sell(widget: &Widget, key: &str) -> Answer {
+pub(super) async fn sell(widget: &Widget, key: &str) -> Answer {
     let quote = widget.ask_quote(json!({ "side": "off_ramp" })).await;
     let payout = json!({ "iban": IBAN, "account_holder": HOLDER });
     let body = json!({ "quote_id": quote.created()["id"], "payout": payout });

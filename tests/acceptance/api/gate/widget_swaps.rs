@@ -7,7 +7,7 @@ use super::rails::{PAY_INS, PAY_OUTS, id, redeem, session, transaction_of, with}
 use super::widget_payments::{Widget, kinds, purchase};
 
 /// A gate with a rate for each asset that these tests swap.
-async fn gate() -> Gate {
+pub(super) async fn gate() -> Gate {
     let gate = Gate::new().await;
     let rates = gate.world().rates();
     rates.set("EUR-USDT", "1.0850", 25);
@@ -27,7 +27,7 @@ async fn ask(widget: &Widget, changes: Value) -> Answer {
         .await
 }
 
-async fn quoted(widget: &Widget) -> Value {
+pub(super) async fn quoted(widget: &Widget) -> Value {
     ask(widget, json!({})).await.created()
 }
 

@@ -32,7 +32,7 @@ fn form() -> Form {
 
 pub(super) fn rejection() -> Report {
     Report::Rejected {
-        reason: "The document has expired.".to_owned(),
+        reason: Some("The document has expired.".to_owned()),
     }
 }
 
@@ -57,7 +57,7 @@ fn expect_nothing_to_do(started: &Value) {
     }
 }
 
-// rule: gate.verification.form-not-asked
+// rule: gate.verification.form-not-asked, gate.verification.sandbox
 #[tokio::test]
 async fn answers_are_refused_without_form() {
     let gate = Gate::new().await;
@@ -72,7 +72,8 @@ async fn answers_are_refused_without_form() {
         refused.refused(400, "verification_form_not_asked");
         assert_eq!(gate.verifier().calls(), calls, "{amount}");
         // The report of the start counts.
-        assert_eq!(status(&widget).await, decided);
+        let shown = widget.session().await["verification"].clone();
+        assert_eq!(shown, json!({ "status": decided, "reason": null }));
         if decided == "pending" {
             let again = submit(&widget).await;
             again.refused(400, "verification_form_not_asked");

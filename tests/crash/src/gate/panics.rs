@@ -83,6 +83,7 @@ impl Handled for Gate {
         let widget = objects.widget(id);
         Ok(match id {
             "createEmbedToken" => bootstrap(shop, &objects.secret),
+            "retrieveEmbedOutcome" => of_page(shop, "/embed/outcome", &objects.secret),
             "createEmbedQuote" => widget.quote(shop),
             _ if operation.is_of_widget() => {
                 let token = format!("X-Embed-Token: {}\r\n", widget.token);
@@ -136,15 +137,14 @@ impl Handled for Gate {
 }
 
 fn bootstrap(shop: &Shop, secret: &str) -> Vec<u8> {
+    of_page(shop, "/embed/bootstrap", secret)
+}
+
+/// A call of the shop's page about the session of a client secret.
+fn of_page(shop: &Shop, path: &str, secret: &str) -> Vec<u8> {
     let origin = format!("Origin: {SHOP}\r\n");
     let body = format!("{{\"clientSecret\":\"{secret}\"}}");
-    request(
-        &shop.publishable,
-        "POST",
-        "/embed/bootstrap",
-        &origin,
-        &body,
-    )
+    request(&shop.publishable, "POST", path, &origin, &body)
 }
 
 fn purchase() -> Order {

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use gate_core::branding::Branding;
+use gate_core::merchant::Merchant;
 use gate_core::profile::{GateProfile, create_session_limit};
 use gate_core::quota::{Month, Tally};
 use kernel::{Cas, Mode, Timestamp};
@@ -176,6 +177,12 @@ pub async fn key_lookup_returns_gate_profile(world: World<impl GateFixture>) {
         preview_locks: false,
         live_session_quota: Some(1_000),
         create_session_limit: create_session_limit("90/45s"),
+        merchant: Merchant {
+            legal_name: Some("Bücher & Söhne GmbH".to_owned()),
+            support_url: Some("https://bücher.example/help".to_owned()),
+            terms_url: Some("https://bücher.example/terms".to_owned()),
+            privacy_url: None,
+        },
     };
     let mut tx = world.provision_begin("gate").await;
     assert_eq!(tx.gate_profile_get(&member.who).await.unwrap(), None);

@@ -36,7 +36,7 @@ impl Straight {
     fn outcome(order: &VerificationOrder) -> VerificationReport {
         if order.amount.as_str().ends_with(".62") {
             VerificationReport::Rejected {
-                reason: "The document has expired.".to_owned(),
+                reason: Some("The document has expired.".to_owned()),
             }
         } else {
             VerificationReport::Approved
@@ -250,6 +250,26 @@ pub async fn concurrent_starts_and_refusals_emit_one_event(world: World<impl Gat
     let said = world.said(&who, session).await;
     assert_eq!(said, ["gate_session.created", "kyc.required"]);
     assert_eq!(acme.clone().paid(session).await, Ok(()));
+    world.assert_clean().await;
+}
+
+// rule: gate.verification.states
+pub async fn rejection_without_reason_reads_back(world: World<impl GateFixture>) {
+    let acme = world.open_verifications("acme").await;
+    let who = acme.who().clone();
+    let session = acme.gate.opened("session", draft("10.63")).await;
+    assert_eq!(acme.started(session).await, VerificationStatus::Pending);
+    let pending = world.verification(&who, session).await.unwrap();
+    let rejected = Verification {
+        state: VerificationState::Rejected {
+            at: world.now(),
+            reason: None,
+        },
+        ..pending.clone()
+    };
+    let put = world.put_verification(&who, &pending.asking, &rejected);
+    assert_eq!(put.await, Cas::Won);
+    assert_eq!(world.verification(&who, session).await, Some(rejected));
     world.assert_clean().await;
 }
 

@@ -126,11 +126,12 @@ function closeCheckout(): void {
   find('#callback-list').replaceChildren();
 }
 
-function scrollToCheckout(): void {
-  const checkout = find('#checkout');
-  if (checkout.getBoundingClientRect().top > innerHeight / 2) {
-    checkout.scrollIntoView({ behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth' });
-  }
+/** Scrolls to what has just opened. Below the first column, it begins at the top, because the widget still grows. */
+function bringIntoSight(selector: string): void {
+  const element = find(selector);
+  const isBelow = element.getBoundingClientRect().top > innerHeight / 2;
+  const isStill = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  element.scrollIntoView({ block: isBelow ? 'start' : 'nearest', behavior: isStill ? 'auto' : 'smooth' });
 }
 
 function logCallback(name: string, event: object = {}): void {
@@ -184,7 +185,7 @@ function mountWidget(created: CreatedSession): void {
   start();
   remount = start;
   find('#callbacks').hidden = false;
-  scrollToCheckout();
+  bringIntoSight('#ramp');
 }
 
 function showLink({ url }: CreatedSession): void {
@@ -194,7 +195,7 @@ function showLink({ url }: CreatedSession): void {
   find<HTMLInputElement>('input[name=url]').value = url;
   find<HTMLAnchorElement>('#link-open').href = url;
   find('#link-box').hidden = false;
-  scrollToCheckout();
+  bringIntoSight('#link-box');
 }
 
 // Webhooks

@@ -16,11 +16,15 @@ export const messages: typeof en.messages = {
   // Page: its title, and what is above and below each screen
   title: 'Bezahlen',
   docTitle: '{title} – {shop}',
-  docTest: 'Test: {title} – {shop}',
+  docTest: 'Test: {title}',
   testMode: 'Testmodus',
   testNote: ': Es fließt kein echtes Geld',
   powered: 'Bereitgestellt von',
   licences: 'Lizenzen',
+  runBy: '{shop} wird von {name} betrieben',
+  help: 'Hilfe',
+  terms: 'AGB',
+  privacy: 'Datenschutz',
   shopName: 'Shop',
 
   // Progress bar, and waiting for the gate
@@ -37,7 +41,9 @@ export const messages: typeof en.messages = {
   youReceive: 'Sie erhalten',
   youSend: 'Sie senden',
   youPaid: 'Bezahlt',
-  youReceived: 'Erhalten',
+  youSent: 'Gesendet',
+  onItsWay: 'Unterwegs',
+  sentToYou: 'An Sie gesendet',
   toPay: 'Zu zahlen',
   rate: 'Kurs',
   payBefore: 'Zahlbar bis',
@@ -80,15 +86,22 @@ export const messages: typeof en.messages = {
 
   // Screen details: address of the wallet
   wallet: 'Ihre Wallet-Adresse',
+  paste: 'Einfügen',
+  pasteAddress: 'Adresse einfügen',
   walletHint: 'Prüfen Sie, ob diese Wallet {asset} auf {network} annimmt.',
   walletOk: 'Gültig auf {network}. Endet auf {end}.',
   walletFixed: 'Von {shop} festgelegt',
   walletEmpty: 'Geben Sie die Adresse Ihrer Wallet ein.',
   walletSum: 'Ein Zeichen dieser Adresse scheint falsch zu sein. Kopieren Sie sie noch einmal aus Ihrer Wallet.',
   walletOther:
-    'Das sieht nach einer Adresse von {other} aus. Sie haben {network} gewählt. ' +
+    'Das ist eine Adresse für {others}. Sie haben {network} gewählt. ' +
     'Ändern Sie das Netzwerk oder nehmen Sie eine andere Adresse.',
+  walletContract:
+    'Das ist die Adresse von {asset} selbst, nicht die einer Wallet. Dorthin gesendete Coins sind verloren.',
+  walletDead: 'Coins an dieser Adresse kann niemand verwenden. Kopieren Sie die Adresse Ihrer eigenen Wallet.',
   walletElse: 'Das ist keine Adresse auf {network}. Kopieren Sie die ganze Adresse aus Ihrer Wallet.',
+  walletRefused:
+    'Diese Adresse kann kein {asset} auf {network} empfangen. Kopieren Sie die Adresse Ihrer eigenen Wallet.',
   walletName: 'Das ist ein Name, keine Adresse. Kopieren Sie aus Ihrer Wallet die Adresse, die mit 0x beginnt.',
   walletNameElse: 'Das ist ein Name, keine Adresse. Kopieren Sie die Adresse selbst aus Ihrer Wallet.',
   walletMismatch: 'Die Adresse wurde von {shop} festgelegt und lässt sich nicht ändern. Bitte laden Sie die Seite neu.',
@@ -146,6 +159,8 @@ export const messages: typeof en.messages = {
   pressAgain: 'Drücken Sie die Taste noch einmal, wenn Sie einverstanden sind.',
   ranOut:
     'Der Preis ist abgelaufen. Dies ist der neue; drücken Sie die Taste noch einmal, wenn Sie einverstanden sind.',
+  otherWindow:
+    'Diese Zahlung ist wohl auch in einem anderen Fenster offen. Drücken Sie die Taste noch einmal, um hier zu zahlen.',
   outdated: 'Dieser Preis ist nicht mehr aktuell.',
   showPrice: 'Aktuellen Preis zeigen',
 
@@ -258,9 +273,13 @@ export const messages: typeof en.messages = {
   doneAnyAccount: 'Auf Ihr Bankkonto.',
   feesIncluded: 'Gebühren, enthalten',
   date: 'Datum',
-  keepReference: 'Heben Sie die Referenz auf. Sie können diese Seite schließen.',
+  merchant: 'Händler',
+  keepReference: 'Heben Sie die Referenz auf.',
+  saveReceipt: 'Beleg speichern',
   mayClose: 'Sie können diese Seite schließen.',
+  mayReturn: 'Sie können zum Shop zurückkehren.',
   return: 'Zurück zu {shop}',
+  returnPlain: 'Zurück zum Shop',
   close: 'Schließen',
 
   // Screen failed
@@ -278,27 +297,31 @@ export const messages: typeof en.messages = {
     'Die Bank, die Kartenfirma oder das Netzwerk hat sie abgelehnt. ' +
     'Der Zahlungsanbieter gibt zurück, was eingegangen ist.',
   paidWith: 'Bezahlt mit',
+  triedWith: 'Versucht mit',
   failedHelp:
     'Falls Geld von Ihrem Konto abgegangen ist, zahlen Sie nicht noch einmal. Nennen Sie {shop} diese Referenz.',
   failedHelpCrypto:
     'Falls die {asset} Ihre Wallet verlassen haben, senden Sie nicht noch einmal. Nennen Sie {shop} diese Referenz.',
   retry: 'Noch einmal versuchen',
   otherWay: 'Andere Zahlungsart wählen',
+  otherCoin: 'Anderen Coin wählen',
 
   // Cancelling a payment
   cancelAndBack: 'Abbrechen und zurück zu {shop}',
   cancel: 'Abbrechen',
   askCancel: 'Diese Zahlung abbrechen?',
   nothingYet: 'Es wurde nichts bezahlt.',
+  askSent: 'Haben Sie das Geld schon gesendet? Dann brechen Sie nicht ab.',
+  riskSent: 'Wenn Sie das Geld gesendet haben, bringt der Abbruch es nicht zurück.',
   keepGoing: 'Weitermachen',
+  keepWaiting: 'Weiter warten',
   yesCancel: 'Zahlung abbrechen',
   cancelling: 'Wird abgebrochen …',
   paymentCancelled: 'Die Zahlung wurde abgebrochen. Sie können noch einmal zahlen oder zum Shop zurückkehren.',
 
   // Screen unavailable
   unavailableTitle: 'Zurzeit nicht verfügbar',
-  unavailableText:
-    '{shop} kann diese Zahlung hier zurzeit nicht annehmen. Bitte wählen Sie im Shop eine andere Zahlungsart.',
+  unavailableText: 'Diese Zahlung ist hier zurzeit nicht möglich. Bitte wählen Sie im Shop eine andere Zahlungsart.',
   brokenLink: 'Dieser Zahlungslink ist unvollständig. Öffnen Sie ihn noch einmal aus dem Shop.',
 
   // Screen over
@@ -307,11 +330,11 @@ export const messages: typeof en.messages = {
   cancelledTitle: 'Diese Zahlung wurde abgebrochen',
   nothingPaid: 'Es wurde nichts bezahlt.',
   closedTitle: 'Diese Zahlung ist abgeschlossen',
-  closedText: 'Den Stand Ihrer Bestellung sehen Sie bei {shop}.',
+  closedText: 'Den Stand Ihrer Bestellung sehen Sie im Shop.',
   keepAndAsk:
     'Falls Sie Geld gesendet haben, bewahren Sie diese Referenz auf: {reference}. Fragen Sie damit bei {shop} nach.',
   tokenTitle: 'Auf dieser Seite geht es nicht weiter',
-  tokenText: 'Öffnen Sie die Zahlung noch einmal bei {shop}. Nichts wird doppelt bezahlt.',
+  tokenText: 'Öffnen Sie die Zahlung noch einmal aus dem Shop. Nichts wird doppelt bezahlt.',
 
   // Screen offline, and a payment whose result is unknown
   offlineTitle: 'Sie sind offline',
@@ -320,8 +343,7 @@ export const messages: typeof en.messages = {
   online: 'Sie sind wieder online.',
   checkingTitle: 'Wir prüfen Ihre Zahlung',
   checkingText:
-    'Ihre Verbindung brach während der Zahlung ab. Bitte zahlen Sie nicht noch einmal. ' +
-    'Das Ergebnis erscheint hier von selbst.',
+    'Der Zahlungsdienst war während der Zahlung nicht erreichbar. Bitte zahlen Sie nicht noch einmal. Das Ergebnis erscheint hier von selbst.',
 
   // Buttons and alerts of several screens
   continue: 'Weiter',
@@ -329,6 +351,8 @@ export const messages: typeof en.messages = {
   noRate: 'Für {asset} gibt es zurzeit keinen Preis. Versuchen Sie es noch einmal oder wählen Sie einen anderen Coin.',
   notOffered: '{asset} wird auf diesem Netzwerk zurzeit nicht angeboten. Wählen Sie ein anderes.',
   outOfRange: 'Der Betrag dieser Bestellung liegt außerhalb der Grenzen dieser Auswahl. Wählen Sie etwas anderes.',
+  limits: 'Möglich: {min} bis {max}.',
+  noChoice: 'Für den Betrag dieser Bestellung gibt es hier keine Auswahl.',
   tooMany: 'Es waren zu viele Anfragen. Wir versuchen es in {seconds} Sekunden wieder.',
   tooLate: 'Zum Abbrechen ist es zu spät: Die Zahlung wird ausgeführt.',
   unreachable:

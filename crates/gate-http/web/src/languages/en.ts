@@ -14,11 +14,15 @@ export const messages = {
   // Page: its title, and what is above and below each screen
   title: 'Checkout',
   docTitle: '{title} – {shop}',
-  docTest: 'Test: {title} – {shop}',
+  docTest: 'Test: {title}',
   testMode: 'Test mode',
   testNote: ': no real money moves',
   powered: 'Powered by',
   licences: 'Licences',
+  runBy: '{shop} is run by {name}',
+  help: 'Help',
+  terms: 'Terms',
+  privacy: 'Privacy',
   shopName: 'Shop',
 
   // Progress bar, and waiting for the gate
@@ -35,7 +39,9 @@ export const messages = {
   youReceive: 'You receive',
   youSend: 'You send',
   youPaid: 'You paid',
-  youReceived: 'You received',
+  youSent: 'You sent',
+  onItsWay: 'On its way',
+  sentToYou: 'Sent to you',
   toPay: 'To pay',
   rate: 'Rate',
   payBefore: 'Pay before',
@@ -78,14 +84,18 @@ export const messages = {
 
   // Screen details: address of the wallet
   wallet: 'Your wallet address',
+  paste: 'Paste',
+  pasteAddress: 'Paste the address',
   walletHint: 'Check that this wallet takes {asset} on {network}.',
   walletOk: 'Valid on {network}. It ends in {end}.',
   walletFixed: 'Set by {shop}',
   walletEmpty: 'Enter the address of your wallet.',
   walletSum: 'One character of this address seems to be wrong. Copy it again from your wallet.',
-  walletOther:
-    'This looks like an address of {other}. You chose {network}. Change the network, or use another address.',
+  walletOther: 'This is an address for {others}. You chose {network}. Change the network, or use another address.',
+  walletContract: 'This is the address of {asset} itself, not of a wallet. Coins sent to it are lost.',
+  walletDead: 'Nobody can use coins at this address. Copy the address of your own wallet.',
   walletElse: 'This is not an address on {network}. Copy the whole address from your wallet.',
+  walletRefused: 'This address cannot receive {asset} on {network}. Copy the address of your own wallet.',
   walletName: 'This is a name, not an address. Copy the address that begins with 0x from your wallet.',
   walletNameElse: 'This is a name, not an address. Copy the address itself from your wallet.',
   walletMismatch: 'The address was set by {shop} and cannot be changed. Please reload the page.',
@@ -142,6 +152,7 @@ export const messages = {
   before: 'Before: {amount}',
   pressAgain: 'Press the button again if you agree.',
   ranOut: 'The price ran out. This is the new one; press the button again if you agree.',
+  otherWindow: 'This payment seems to be open in another window. Press the button again to pay here.',
   outdated: 'This price is out of date.',
   showPrice: 'Show the current price',
 
@@ -251,9 +262,13 @@ export const messages = {
   doneAnyAccount: 'To your bank account.',
   feesIncluded: 'Fees, included',
   date: 'Date',
-  keepReference: 'Keep the reference. You can close this page.',
+  merchant: 'Merchant',
+  keepReference: 'Keep the reference.',
+  saveReceipt: 'Save receipt',
   mayClose: 'You can close this page.',
+  mayReturn: 'You can go back to the shop.',
   return: 'Back to {shop}',
+  returnPlain: 'Back to the shop',
   close: 'Close',
 
   // Screen failed
@@ -267,24 +282,29 @@ export const messages = {
   returned: 'The money was sent back before the payment was complete.',
   refused: 'The bank, the card company or the network refused it. The payment provider gives back what has arrived.',
   paidWith: 'Paid with',
+  triedWith: 'Tried with',
   failedHelp: 'If money has left your account, do not pay again. Give {shop} this reference.',
   failedHelpCrypto: 'If the {asset} has left your wallet, do not send it again. Give {shop} this reference.',
   retry: 'Try again',
   otherWay: 'Choose another way to pay',
+  otherCoin: 'Choose another coin',
 
   // Cancelling a payment
   cancelAndBack: 'Cancel and go back to {shop}',
   cancel: 'Cancel',
   askCancel: 'Cancel this payment?',
   nothingYet: 'Nothing has been paid.',
+  askSent: 'Have you sent the money already? Then do not cancel.',
+  riskSent: 'If you have sent the money, cancelling does not bring it back.',
   keepGoing: 'Keep going',
+  keepWaiting: 'Keep waiting',
   yesCancel: 'Cancel payment',
   cancelling: 'Cancelling…',
   paymentCancelled: 'The payment was cancelled. You can pay again, or go back to the shop.',
 
   // Screen unavailable
   unavailableTitle: 'Not available right now',
-  unavailableText: '{shop} cannot take this payment here at the moment. Please choose another way to pay in the shop.',
+  unavailableText: 'This payment is not possible here at the moment. Please choose another way to pay in the shop.',
   brokenLink: 'This payment link is not complete. Open it again from the shop.',
 
   // Screen over
@@ -293,10 +313,10 @@ export const messages = {
   cancelledTitle: 'This payment was cancelled',
   nothingPaid: 'Nothing was paid.',
   closedTitle: 'This payment is closed',
-  closedText: '{shop} shows the state of your order.',
+  closedText: 'The shop shows the state of your order.',
   keepAndAsk: 'If you have sent money, keep this reference: {reference} and ask {shop}.',
   tokenTitle: 'This page can no longer go on',
-  tokenText: 'Open the payment again from {shop}. Nothing is paid twice.',
+  tokenText: 'Open the payment again from the shop. Nothing is paid twice.',
 
   // Screen offline, and a payment whose result is unknown
   offlineTitle: 'You are offline',
@@ -305,7 +325,7 @@ export const messages = {
   online: 'You are online again.',
   checkingTitle: 'We are checking your payment',
   checkingText:
-    'Your connection broke while you were paying. Please do not pay again. This page shows the result by itself.',
+    'We could not reach the payment service while you were paying. Please do not pay again. This page shows the result by itself.',
 
   // Buttons and alerts of several screens
   continue: 'Continue',
@@ -313,6 +333,8 @@ export const messages = {
   noRate: 'There is no price for {asset} at the moment. Try again, or choose another coin.',
   notOffered: '{asset} is not offered on this network at the moment. Choose another.',
   outOfRange: 'The amount of this order is outside the limits of this choice. Choose another.',
+  limits: 'Possible: {min} to {max}.',
+  noChoice: 'No choice here takes the amount of this order.',
   tooMany: 'There were too many requests. We try again in {seconds} seconds.',
   tooLate: 'It is too late to cancel: the payment is being carried out.',
   unreachable: 'We could not reach the payment service. Nothing is paid twice. Try again.',

@@ -16,11 +16,15 @@ export const messages: typeof en.messages = {
   // Page: its title, and what is above and below each screen
   title: 'Pago',
   docTitle: '{title} – {shop}',
-  docTest: 'Prueba: {title} – {shop}',
+  docTest: 'Prueba: {title}',
   testMode: 'Modo de prueba',
   testNote: ': no se mueve dinero real',
   powered: 'Con la tecnología de',
   licences: 'Licencias',
+  runBy: '{shop} es un servicio de {name}',
+  help: 'Ayuda',
+  terms: 'Condiciones',
+  privacy: 'Privacidad',
   shopName: 'Tienda',
 
   // Progress bar, and waiting for the gate
@@ -37,7 +41,9 @@ export const messages: typeof en.messages = {
   youReceive: 'Recibes',
   youSend: 'Envías',
   youPaid: 'Has pagado',
-  youReceived: 'Has recibido',
+  youSent: 'Has enviado',
+  onItsWay: 'En camino',
+  sentToYou: 'Enviado a ti',
   toPay: 'A pagar',
   rate: 'Tipo de cambio',
   payBefore: 'Paga antes de',
@@ -80,13 +86,18 @@ export const messages: typeof en.messages = {
 
   // Screen details: address of the wallet
   wallet: 'La dirección de tu monedero',
+  paste: 'Pegar',
+  pasteAddress: 'Pegar la dirección',
   walletHint: 'Comprueba que este monedero acepta {asset} en {network}.',
   walletOk: 'Válida en {network}. Termina en {end}.',
   walletFixed: 'Fijada por {shop}',
   walletEmpty: 'Escribe la dirección de tu monedero.',
   walletSum: 'Parece que un carácter de esta dirección está mal. Cópiala otra vez desde tu monedero.',
-  walletOther: 'Parece una dirección de {other}. Has elegido {network}. Cambia la red o usa otra dirección.',
+  walletOther: 'Es una dirección para {others}. Has elegido {network}. Cambia la red o usa otra dirección.',
+  walletContract: 'Esta es la dirección del propio {asset}, no de un monedero. Lo que se envía a ella se pierde.',
+  walletDead: 'Nadie puede usar criptomonedas en esta dirección. Copia la dirección de tu propio monedero.',
   walletElse: 'Esto no es una dirección de {network}. Copia la dirección completa desde tu monedero.',
+  walletRefused: 'Esta dirección no puede recibir {asset} en {network}. Copia la dirección de tu propio monedero.',
   walletName: 'Esto es un nombre, no una dirección. Copia desde tu monedero la dirección que empieza por 0x.',
   walletNameElse: 'Esto es un nombre, no una dirección. Copia la propia dirección desde tu monedero.',
   walletMismatch: 'La dirección la ha fijado {shop} y no se puede cambiar. Vuelve a cargar la página.',
@@ -143,6 +154,7 @@ export const messages: typeof en.messages = {
   before: 'Antes: {amount}',
   pressAgain: 'Pulsa otra vez el botón si estás de acuerdo.',
   ranOut: 'El precio ha caducado. Este es el nuevo; pulsa otra vez el botón si estás de acuerdo.',
+  otherWindow: 'Parece que este pago está abierto en otra ventana. Pulsa otra vez el botón para pagar aquí.',
   outdated: 'Este precio ya no está al día.',
   showPrice: 'Ver el precio actual',
 
@@ -253,9 +265,13 @@ export const messages: typeof en.messages = {
   doneAnyAccount: 'A tu cuenta bancaria.',
   feesIncluded: 'Comisiones, incluidas',
   date: 'Fecha',
-  keepReference: 'Guarda la referencia. Puedes cerrar esta página.',
+  merchant: 'Comercio',
+  keepReference: 'Guarda la referencia.',
+  saveReceipt: 'Guardar recibo',
   mayClose: 'Puedes cerrar esta página.',
+  mayReturn: 'Puedes volver a la tienda.',
   return: 'Volver a {shop}',
+  returnPlain: 'Volver a la tienda',
   close: 'Cerrar',
 
   // Screen failed
@@ -270,24 +286,29 @@ export const messages: typeof en.messages = {
   refused:
     'El banco, la emisora de la tarjeta o la red lo ha rechazado. El proveedor de pagos devuelve lo que ha llegado.',
   paidWith: 'Pagado con',
+  triedWith: 'Intentado con',
   failedHelp: 'Si ha salido dinero de tu cuenta, no pagues otra vez. Da esta referencia a {shop}.',
   failedHelpCrypto: 'Si los {asset} han salido de tu monedero, no los envíes otra vez. Da esta referencia a {shop}.',
   retry: 'Intentar otra vez',
   otherWay: 'Elegir otra forma de pago',
+  otherCoin: 'Elegir otra criptomoneda',
 
   // Cancelling a payment
   cancelAndBack: 'Cancelar y volver a {shop}',
   cancel: 'Cancelar',
   askCancel: '¿Cancelar este pago?',
   nothingYet: 'No se ha pagado nada.',
+  askSent: '¿Ya has enviado el dinero? Entonces no canceles.',
+  riskSent: 'Si has enviado el dinero, cancelar no lo devuelve.',
   keepGoing: 'Seguir',
+  keepWaiting: 'Seguir esperando',
   yesCancel: 'Cancelar el pago',
   cancelling: 'Cancelando…',
   paymentCancelled: 'El pago se ha cancelado. Puedes pagar otra vez o volver a la tienda.',
 
   // Screen unavailable
   unavailableTitle: 'No disponible ahora mismo',
-  unavailableText: '{shop} no puede aceptar este pago aquí en este momento. Elige otra forma de pago en la tienda.',
+  unavailableText: 'Este pago no es posible aquí en este momento. Elige otra forma de pago en la tienda.',
   brokenLink: 'Este enlace de pago está incompleto. Ábrelo otra vez desde la tienda.',
 
   // Screen over
@@ -296,10 +317,10 @@ export const messages: typeof en.messages = {
   cancelledTitle: 'Este pago se ha cancelado',
   nothingPaid: 'No se ha pagado nada.',
   closedTitle: 'Este pago está cerrado',
-  closedText: '{shop} muestra el estado de tu pedido.',
+  closedText: 'La tienda muestra el estado de tu pedido.',
   keepAndAsk: 'Si has enviado dinero, guarda esta referencia: {reference} y pregunta a {shop}.',
   tokenTitle: 'Esta página ya no puede continuar',
-  tokenText: 'Abre otra vez el pago desde {shop}. Nada se paga dos veces.',
+  tokenText: 'Abre otra vez el pago desde la tienda. Nada se paga dos veces.',
 
   // Screen offline, and a payment whose result is unknown
   offlineTitle: 'No tienes conexión',
@@ -308,7 +329,7 @@ export const messages: typeof en.messages = {
   online: 'Vuelves a tener conexión.',
   checkingTitle: 'Estamos comprobando tu pago',
   checkingText:
-    'La conexión se cortó mientras pagabas. No pagues otra vez. Esta página muestra el resultado por sí sola.',
+    'No pudimos conectar con el servicio de pago mientras pagabas. No pagues otra vez. Esta página muestra el resultado por sí sola.',
 
   // Buttons and alerts of several screens
   continue: 'Continuar',
@@ -316,6 +337,8 @@ export const messages: typeof en.messages = {
   noRate: 'Ahora mismo no hay precio para {asset}. Inténtalo otra vez o elige otra criptomoneda.',
   notOffered: '{asset} no se ofrece en esta red ahora mismo. Elige otra.',
   outOfRange: 'El importe de este pedido está fuera de los límites de esta opción. Elige otra.',
+  limits: 'Posible: de {min} a {max}.',
+  noChoice: 'Ninguna opción admite aquí el importe de este pedido.',
   tooMany: 'Ha habido demasiadas solicitudes. Lo intentamos de nuevo en {seconds} segundos.',
   tooLate: 'Es tarde para cancelar: el pago se está ejecutando.',
   unreachable: 'No hemos podido conectar con el servicio de pago. Nada se paga dos veces. Inténtalo otra vez.',

@@ -16,11 +16,15 @@ export const messages: typeof en.messages = {
   // Page: its title, and what is above and below each screen
   title: 'Paiement',
   docTitle: '{title} – {shop}',
-  docTest: 'Test : {title} – {shop}',
+  docTest: 'Test : {title}',
   testMode: 'Mode test',
   testNote: ' : aucun argent réel ne circule',
   powered: 'Proposé par',
   licences: 'Licences',
+  runBy: '{shop} est un service de {name}',
+  help: 'Aide',
+  terms: 'Conditions',
+  privacy: 'Confidentialité',
   shopName: 'Boutique',
 
   // Progress bar, and waiting for the gate
@@ -37,7 +41,9 @@ export const messages: typeof en.messages = {
   youReceive: 'Vous recevez',
   youSend: 'Vous envoyez',
   youPaid: 'Vous avez payé',
-  youReceived: 'Vous avez reçu',
+  youSent: 'Vous avez envoyé',
+  onItsWay: 'En route',
+  sentToYou: 'Montant envoyé',
   toPay: 'À payer',
   rate: 'Cours',
   payBefore: 'À payer avant',
@@ -80,15 +86,21 @@ export const messages: typeof en.messages = {
 
   // Screen details: address of the wallet
   wallet: 'L’adresse de votre portefeuille',
+  paste: 'Coller',
+  pasteAddress: 'Coller l’adresse',
   walletHint: 'Vérifiez que ce portefeuille accepte {asset} sur {network}.',
   walletOk: 'Valable sur {network}. Elle se termine par {end}.',
   walletFixed: 'Définie par {shop}',
   walletEmpty: 'Saisissez l’adresse de votre portefeuille.',
   walletSum: 'Un caractère de cette adresse semble faux. Copiez-la de nouveau depuis votre portefeuille.',
   walletOther:
-    'Cela ressemble à une adresse {other}. Vous avez choisi {network}. ' +
+    'C’est une adresse pour {others}. Vous avez choisi {network}. ' +
     'Changez de réseau ou utilisez une autre adresse.',
+  walletContract: 'C’est l’adresse de {asset} même, pas celle d’un portefeuille. Les cryptos envoyées là sont perdues.',
+  walletDead: 'Personne ne peut utiliser de cryptos à cette adresse. Copiez l’adresse de votre propre portefeuille.',
   walletElse: 'Ce n’est pas une adresse sur {network}. Copiez l’adresse entière depuis votre portefeuille.',
+  walletRefused:
+    'Cette adresse ne peut pas recevoir de {asset} sur {network}. Copiez l’adresse de votre propre portefeuille.',
   walletName: 'C’est un nom, pas une adresse. Copiez depuis votre portefeuille l’adresse qui commence par 0x.',
   walletNameElse: 'C’est un nom, pas une adresse. Copiez l’adresse elle-même depuis votre portefeuille.',
   walletMismatch: 'L’adresse a été définie par {shop} et ne peut pas être modifiée. Veuillez recharger la page.',
@@ -145,6 +157,7 @@ export const messages: typeof en.messages = {
   before: 'Avant : {amount}',
   pressAgain: 'Appuyez de nouveau sur le bouton si vous êtes d’accord.',
   ranOut: 'Le prix a expiré. Voici le nouveau ; appuyez de nouveau sur le bouton si vous êtes d’accord.',
+  otherWindow: 'Ce paiement semble ouvert dans une autre fenêtre. Appuyez de nouveau sur le bouton pour payer ici.',
   outdated: 'Ce prix n’est plus à jour.',
   showPrice: 'Afficher le prix actuel',
 
@@ -255,9 +268,13 @@ export const messages: typeof en.messages = {
   doneAnyAccount: 'Vers votre compte bancaire.',
   feesIncluded: 'Frais, inclus',
   date: 'Date',
-  keepReference: 'Conservez la référence. Vous pouvez fermer cette page.',
+  merchant: 'Marchand',
+  keepReference: 'Conservez la référence.',
+  saveReceipt: 'Enregistrer le reçu',
   mayClose: 'Vous pouvez fermer cette page.',
+  mayReturn: 'Vous pouvez retourner à la boutique.',
   return: 'Retour chez {shop}',
+  returnPlain: 'Retour à la boutique',
   close: 'Fermer',
 
   // Screen failed
@@ -273,18 +290,23 @@ export const messages: typeof en.messages = {
     'La banque, l’émetteur de la carte ou le réseau l’a refusé. ' +
     'Le prestataire de paiement rembourse ce qui est arrivé.',
   paidWith: 'Payé par',
+  triedWith: 'Essayé par',
   failedHelp: 'Si votre compte a été débité, ne payez pas de nouveau. Donnez cette référence à {shop}.',
   failedHelpCrypto:
     'Si les {asset} ont quitté votre portefeuille, ne les renvoyez pas. Donnez cette référence à {shop}.',
   retry: 'Réessayer',
   otherWay: 'Payer autrement',
+  otherCoin: 'Choisir une autre crypto',
 
   // Cancelling a payment
   cancelAndBack: 'Annuler et retourner chez {shop}',
   cancel: 'Annuler',
   askCancel: 'Annuler ce paiement ?',
   nothingYet: 'Rien n’a été payé.',
+  askSent: 'Avez-vous déjà envoyé l’argent ? Alors n’annulez pas.',
+  riskSent: 'Si vous avez envoyé l’argent, l’annulation ne le fait pas revenir.',
   keepGoing: 'Continuer',
+  keepWaiting: 'Continuer d’attendre',
   yesCancel: 'Annuler le paiement',
   cancelling: 'Annulation…',
   paymentCancelled: 'Le paiement a été annulé. Vous pouvez payer de nouveau ou retourner à la boutique.',
@@ -292,8 +314,7 @@ export const messages: typeof en.messages = {
   // Screen unavailable
   unavailableTitle: 'Indisponible pour le moment',
   unavailableText:
-    '{shop} ne peut pas accepter ce paiement ici pour le moment. ' +
-    'Choisissez un autre moyen de paiement dans la boutique.',
+    'Ce paiement n’est pas possible ici pour le moment. Choisissez un autre moyen de paiement dans la boutique.',
   brokenLink: 'Ce lien de paiement est incomplet. Ouvrez-le de nouveau depuis la boutique.',
 
   // Screen over
@@ -302,10 +323,10 @@ export const messages: typeof en.messages = {
   cancelledTitle: 'Ce paiement a été annulé',
   nothingPaid: 'Rien n’a été payé.',
   closedTitle: 'Ce paiement est clos',
-  closedText: '{shop} affiche l’état de votre commande.',
+  closedText: 'La boutique affiche l’état de votre commande.',
   keepAndAsk: 'Si vous avez envoyé de l’argent, conservez cette référence : {reference}, et adressez-vous à {shop}.',
   tokenTitle: 'Cette page ne peut plus continuer',
-  tokenText: 'Ouvrez de nouveau le paiement chez {shop}. Rien n’est payé deux fois.',
+  tokenText: 'Ouvrez de nouveau le paiement depuis la boutique. Rien n’est payé deux fois.',
 
   // Screen offline, and a payment whose result is unknown
   offlineTitle: 'Vous êtes hors ligne',
@@ -314,8 +335,7 @@ export const messages: typeof en.messages = {
   online: 'Vous êtes de nouveau en ligne.',
   checkingTitle: 'Nous vérifions votre paiement',
   checkingText:
-    'Votre connexion s’est interrompue pendant le paiement. Ne payez pas de nouveau. ' +
-    'Le résultat s’affichera ici tout seul.',
+    'Le service de paiement n’était pas joignable pendant le paiement. Ne payez pas de nouveau. Le résultat s’affichera ici tout seul.',
 
   // Buttons and alerts of several screens
   continue: 'Continuer',
@@ -323,6 +343,8 @@ export const messages: typeof en.messages = {
   noRate: 'Il n’y a pas de prix pour {asset} en ce moment. Réessayez ou choisissez une autre crypto.',
   notOffered: '{asset} n’est pas proposé sur ce réseau en ce moment. Choisissez-en un autre.',
   outOfRange: 'Le montant de cette commande dépasse les limites de ce choix. Choisissez autre chose.',
+  limits: 'Possible : de {min} à {max}.',
+  noChoice: 'Aucun choix n’accepte ici le montant de cette commande.',
   tooMany: 'Il y a eu trop de demandes. Nous réessayons dans {seconds} secondes.',
   tooLate: 'Il est trop tard pour annuler : le paiement est en cours d’exécution.',
   unreachable: 'Nous n’avons pas pu joindre le service de paiement. Rien n’est payé deux fois. Réessayez.',

@@ -16,11 +16,15 @@ export const messages: typeof en.messages = {
   // Page: its title, and what is above and below each screen
   title: 'Pagamento',
   docTitle: '{title} – {shop}',
-  docTest: 'Prova: {title} – {shop}',
+  docTest: 'Prova: {title}',
   testMode: 'Modalità di prova',
   testNote: ': non si muove denaro reale',
   powered: 'Servizio di',
   licences: 'Licenze',
+  runBy: 'Chi gestisce {shop}: {name}',
+  help: 'Aiuto',
+  terms: 'Condizioni',
+  privacy: 'Privacy',
   shopName: 'Negozio',
 
   // Progress bar, and waiting for the gate
@@ -37,7 +41,9 @@ export const messages: typeof en.messages = {
   youReceive: 'Ricevi',
   youSend: 'Invii',
   youPaid: 'Hai pagato',
-  youReceived: 'Hai ricevuto',
+  youSent: 'Hai inviato',
+  onItsWay: 'In arrivo',
+  sentToYou: 'Inviato a te',
   toPay: 'Da pagare',
   rate: 'Cambio',
   payBefore: 'Paga entro',
@@ -80,13 +86,18 @@ export const messages: typeof en.messages = {
 
   // Screen details: address of the wallet
   wallet: 'L’indirizzo del tuo wallet',
+  paste: 'Incolla',
+  pasteAddress: 'Incolla l’indirizzo',
   walletHint: 'Controlla che questo wallet accetti {asset} su {network}.',
   walletOk: 'Valido su {network}. Termina con {end}.',
   walletFixed: 'Impostato da {shop}',
   walletEmpty: 'Inserisci l’indirizzo del tuo wallet.',
   walletSum: 'Un carattere di questo indirizzo sembra sbagliato. Copialo di nuovo dal tuo wallet.',
-  walletOther: 'Sembra un indirizzo {other}. Hai scelto {network}. Cambia la rete o usa un altro indirizzo.',
+  walletOther: 'È un indirizzo per {others}. Hai scelto {network}. Cambia la rete o usa un altro indirizzo.',
+  walletContract: 'Questo è l’indirizzo di {asset} stesso, non di un wallet. Ciò che vi si invia è perso.',
+  walletDead: 'Nessuno può usare cripto a questo indirizzo. Copia l’indirizzo del tuo wallet.',
   walletElse: 'Questo non è un indirizzo su {network}. Copia l’indirizzo intero dal tuo wallet.',
+  walletRefused: 'Questo indirizzo non può ricevere {asset} su {network}. Copia l’indirizzo del tuo wallet.',
   walletName: 'Questo è un nome, non un indirizzo. Copia dal tuo wallet l’indirizzo che inizia con 0x.',
   walletNameElse: 'Questo è un nome, non un indirizzo. Copia l’indirizzo stesso dal tuo wallet.',
   walletMismatch: 'L’indirizzo è stato impostato da {shop} e non si può cambiare. Ricarica la pagina.',
@@ -143,6 +154,7 @@ export const messages: typeof en.messages = {
   before: 'Prima: {amount}',
   pressAgain: 'Premi di nuovo il pulsante se sei d’accordo.',
   ranOut: 'Il prezzo è scaduto. Questo è il nuovo; premi di nuovo il pulsante se sei d’accordo.',
+  otherWindow: 'Questo pagamento sembra aperto in un’altra finestra. Premi di nuovo il pulsante per pagare qui.',
   outdated: 'Questo prezzo non è più aggiornato.',
   showPrice: 'Mostra il prezzo attuale',
 
@@ -255,9 +267,13 @@ export const messages: typeof en.messages = {
   doneAnyAccount: 'Al tuo conto bancario.',
   feesIncluded: 'Commissioni, incluse',
   date: 'Data',
-  keepReference: 'Conserva il riferimento. Puoi chiudere questa pagina.',
+  merchant: 'Esercente',
+  keepReference: 'Conserva il riferimento.',
+  saveReceipt: 'Salva ricevuta',
   mayClose: 'Puoi chiudere questa pagina.',
+  mayReturn: 'Puoi tornare al negozio.',
   return: 'Torna da {shop}',
+  returnPlain: 'Torna al negozio',
   close: 'Chiudi',
 
   // Screen failed
@@ -274,26 +290,30 @@ export const messages: typeof en.messages = {
     'La banca, l’emittente della carta o la rete lo ha rifiutato. ' +
     'Il fornitore del pagamento restituisce quanto è arrivato.',
   paidWith: 'Pagato con',
+  triedWith: 'Tentato con',
   failedHelp: 'Se dal tuo conto è uscito del denaro, non pagare di nuovo. Comunica questo riferimento a {shop}.',
   failedHelpCrypto:
     'Se gli {asset} hanno lasciato il tuo wallet, non inviarli di nuovo. Comunica questo riferimento a {shop}.',
   retry: 'Riprova',
   otherWay: 'Scegli un altro modo di pagare',
+  otherCoin: 'Scegli un’altra cripto',
 
   // Cancelling a payment
   cancelAndBack: 'Annulla e torna da {shop}',
   cancel: 'Annulla',
   askCancel: 'Annullare questo pagamento?',
   nothingYet: 'Non è stato pagato nulla.',
+  askSent: 'Hai già inviato il denaro? Allora non annullare.',
+  riskSent: 'Se hai inviato il denaro, annullando non torna indietro.',
   keepGoing: 'Prosegui',
+  keepWaiting: 'Continua ad aspettare',
   yesCancel: 'Annulla il pagamento',
   cancelling: 'Annullamento…',
   paymentCancelled: 'Il pagamento è stato annullato. Puoi pagare di nuovo o tornare al negozio.',
 
   // Screen unavailable
   unavailableTitle: 'Al momento non disponibile',
-  unavailableText:
-    '{shop} al momento non può accettare qui questo pagamento. Scegli un altro modo di pagare nel negozio.',
+  unavailableText: 'Questo pagamento al momento non è possibile qui. Scegli un altro modo di pagare nel negozio.',
   brokenLink: 'Questo link di pagamento è incompleto. Aprilo di nuovo dal negozio.',
 
   // Screen over
@@ -302,10 +322,10 @@ export const messages: typeof en.messages = {
   cancelledTitle: 'Questo pagamento è stato annullato',
   nothingPaid: 'Non è stato pagato nulla.',
   closedTitle: 'Questo pagamento è chiuso',
-  closedText: '{shop} mostra lo stato del tuo ordine.',
+  closedText: 'Il negozio mostra lo stato del tuo ordine.',
   keepAndAsk: 'Se hai inviato denaro, conserva questo riferimento: {reference} e chiedi a {shop}.',
   tokenTitle: 'Questa pagina non può più proseguire',
-  tokenText: 'Apri di nuovo il pagamento da {shop}. Nulla viene pagato due volte.',
+  tokenText: 'Apri di nuovo il pagamento dal negozio. Nulla viene pagato due volte.',
 
   // Screen offline, and a payment whose result is unknown
   offlineTitle: 'Sei offline',
@@ -314,7 +334,7 @@ export const messages: typeof en.messages = {
   online: 'Sei di nuovo online.',
   checkingTitle: 'Stiamo controllando il tuo pagamento',
   checkingText:
-    'La connessione si è interrotta mentre pagavi. Non pagare di nuovo. Questa pagina mostra il risultato da sola.',
+    'Il servizio di pagamento non era raggiungibile mentre pagavi. Non pagare di nuovo. Questa pagina mostra il risultato da sola.',
 
   // Buttons and alerts of several screens
   continue: 'Continua',
@@ -322,6 +342,8 @@ export const messages: typeof en.messages = {
   noRate: 'Al momento non c’è un prezzo per {asset}. Riprova o scegli un’altra cripto.',
   notOffered: '{asset} al momento non è disponibile su questa rete. Scegline un’altra.',
   outOfRange: 'L’importo di questo ordine è fuori dai limiti di questa scelta. Scegline un’altra.',
+  limits: 'Possibile: da {min} a {max}.',
+  noChoice: 'Qui nessuna scelta accetta l’importo di questo ordine.',
   tooMany: 'Ci sono state troppe richieste. Riproviamo tra {seconds} secondi.',
   tooLate: 'È troppo tardi per annullare: il pagamento è in esecuzione.',
   unreachable: 'Non siamo riusciti a raggiungere il servizio di pagamento. Nulla viene pagato due volte. Riprova.',

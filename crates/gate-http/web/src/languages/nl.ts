@@ -16,11 +16,15 @@ export const messages: typeof en.messages = {
   // Page: its title, and what is above and below each screen
   title: 'Betalen',
   docTitle: '{title} – {shop}',
-  docTest: 'Test: {title} – {shop}',
+  docTest: 'Test: {title}',
   testMode: 'Testmodus',
   testNote: ': er gaat geen echt geld om',
   powered: 'Mogelijk gemaakt door',
   licences: 'Licenties',
+  runBy: '{shop} is een dienst van {name}',
+  help: 'Hulp',
+  terms: 'Voorwaarden',
+  privacy: 'Privacy',
   shopName: 'Winkel',
 
   // Progress bar, and waiting for the gate
@@ -37,7 +41,9 @@ export const messages: typeof en.messages = {
   youReceive: 'U ontvangt',
   youSend: 'U verstuurt',
   youPaid: 'U hebt betaald',
-  youReceived: 'U hebt ontvangen',
+  youSent: 'U hebt verstuurd',
+  onItsWay: 'Onderweg',
+  sentToYou: 'Naar u verstuurd',
   toPay: 'Te betalen',
   rate: 'Koers',
   payBefore: 'Betalen vóór',
@@ -80,13 +86,18 @@ export const messages: typeof en.messages = {
 
   // Screen details: address of the wallet
   wallet: 'Uw walletadres',
+  paste: 'Plakken',
+  pasteAddress: 'Adres plakken',
   walletHint: 'Controleer of deze wallet {asset} op {network} aanneemt.',
   walletOk: 'Geldig op {network}. Eindigt op {end}.',
   walletFixed: 'Ingesteld door {shop}',
   walletEmpty: 'Vul het adres van uw wallet in.',
   walletSum: 'Eén teken van dit adres lijkt niet te kloppen. Kopieer het opnieuw uit uw wallet.',
-  walletOther: 'Dit lijkt een adres van {other}. U koos {network}. Wijzig het netwerk of gebruik een ander adres.',
+  walletOther: 'Dit is een adres voor {others}. U koos {network}. Wijzig het netwerk of gebruik een ander adres.',
+  walletContract: 'Dit is het adres van {asset} zelf, niet van een wallet. Wat u daarheen stuurt, bent u kwijt.',
+  walletDead: 'Niemand kan munten op dit adres gebruiken. Kopieer het adres van uw eigen wallet.',
   walletElse: 'Dit is geen adres op {network}. Kopieer het hele adres uit uw wallet.',
+  walletRefused: 'Dit adres kan geen {asset} op {network} ontvangen. Kopieer het adres van uw eigen wallet.',
   walletName: 'Dit is een naam, geen adres. Kopieer uit uw wallet het adres dat met 0x begint.',
   walletNameElse: 'Dit is een naam, geen adres. Kopieer het adres zelf uit uw wallet.',
   walletMismatch: 'Het adres is ingesteld door {shop} en kan niet worden gewijzigd. Laad de pagina opnieuw.',
@@ -143,6 +154,8 @@ export const messages: typeof en.messages = {
   before: 'Eerst: {amount}',
   pressAgain: 'Druk nog eens op de knop als u akkoord bent.',
   ranOut: 'De prijs is verlopen. Dit is de nieuwe; druk nog eens op de knop als u akkoord bent.',
+  otherWindow:
+    'Deze betaling lijkt ook in een ander venster open te staan. Druk nog eens op de knop om hier te betalen.',
   outdated: 'Deze prijs is niet meer actueel.',
   showPrice: 'Huidige prijs tonen',
 
@@ -253,9 +266,13 @@ export const messages: typeof en.messages = {
   doneAnyAccount: 'Naar uw bankrekening.',
   feesIncluded: 'Kosten, inbegrepen',
   date: 'Datum',
-  keepReference: 'Bewaar het kenmerk. U kunt deze pagina sluiten.',
+  merchant: 'Handelaar',
+  keepReference: 'Bewaar het kenmerk.',
+  saveReceipt: 'Bewijs opslaan',
   mayClose: 'U kunt deze pagina sluiten.',
+  mayReturn: 'U kunt terug naar de winkel.',
   return: 'Terug naar {shop}',
+  returnPlain: 'Terug naar de winkel',
   close: 'Sluiten',
 
   // Screen failed
@@ -272,25 +289,29 @@ export const messages: typeof en.messages = {
   refused:
     'De bank, de kaartuitgever of het netwerk heeft geweigerd. De betaaldienst geeft terug wat is binnengekomen.',
   paidWith: 'Betaald met',
+  triedWith: 'Geprobeerd met',
   failedHelp: 'Is er geld van uw rekening af, betaal dan niet opnieuw. Geef {shop} dit kenmerk.',
   failedHelpCrypto: 'Zijn de {asset} uit uw wallet weg, verstuur ze dan niet opnieuw. Geef {shop} dit kenmerk.',
   retry: 'Opnieuw proberen',
   otherWay: 'Op een andere manier betalen',
+  otherCoin: 'Andere munt kiezen',
 
   // Cancelling a payment
   cancelAndBack: 'Annuleren en terug naar {shop}',
   cancel: 'Annuleren',
   askCancel: 'Deze betaling annuleren?',
   nothingYet: 'Er is niets betaald.',
+  askSent: 'Hebt u het geld al verzonden? Annuleer dan niet.',
+  riskSent: 'Als u het geld hebt verzonden, komt het door annuleren niet terug.',
   keepGoing: 'Doorgaan',
+  keepWaiting: 'Blijven wachten',
   yesCancel: 'Betaling annuleren',
   cancelling: 'Annuleren…',
   paymentCancelled: 'De betaling is geannuleerd. U kunt opnieuw betalen of teruggaan naar de winkel.',
 
   // Screen unavailable
   unavailableTitle: 'Nu niet beschikbaar',
-  unavailableText:
-    '{shop} kan deze betaling hier op dit moment niet aannemen. Kies in de winkel een andere manier om te betalen.',
+  unavailableText: 'Deze betaling is hier nu niet mogelijk. Kies in de winkel een andere manier om te betalen.',
   brokenLink: 'Deze betaallink is niet volledig. Open hem opnieuw vanuit de winkel.',
 
   // Screen over
@@ -299,10 +320,10 @@ export const messages: typeof en.messages = {
   cancelledTitle: 'Deze betaling is geannuleerd',
   nothingPaid: 'Er is niets betaald.',
   closedTitle: 'Deze betaling is afgesloten',
-  closedText: '{shop} toont de status van uw bestelling.',
+  closedText: 'De winkel toont de status van uw bestelling.',
   keepAndAsk: 'Hebt u geld verstuurd, bewaar dan dit kenmerk: {reference} en vraag {shop} ernaar.',
   tokenTitle: 'Deze pagina kan niet meer verder',
-  tokenText: 'Open de betaling opnieuw bij {shop}. Niets wordt dubbel betaald.',
+  tokenText: 'Open de betaling opnieuw vanuit de winkel. Niets wordt dubbel betaald.',
 
   // Screen offline, and a payment whose result is unknown
   offlineTitle: 'U bent offline',
@@ -311,7 +332,7 @@ export const messages: typeof en.messages = {
   online: 'U bent weer online.',
   checkingTitle: 'We controleren uw betaling',
   checkingText:
-    'Uw verbinding viel weg terwijl u betaalde. Betaal niet opnieuw. Deze pagina toont het resultaat vanzelf.',
+    'De betaaldienst was niet bereikbaar terwijl u betaalde. Betaal niet opnieuw. Deze pagina toont het resultaat vanzelf.',
 
   // Buttons and alerts of several screens
   continue: 'Verder',
@@ -319,6 +340,8 @@ export const messages: typeof en.messages = {
   noRate: 'Er is nu geen prijs voor {asset}. Probeer het opnieuw of kies een andere munt.',
   notOffered: '{asset} wordt nu niet op dit netwerk aangeboden. Kies een ander.',
   outOfRange: 'Het bedrag van deze bestelling valt buiten de grenzen van deze keuze. Kies een andere.',
+  limits: 'Mogelijk: {min} tot {max}.',
+  noChoice: 'Geen keuze past hier bij het bedrag van deze bestelling.',
   tooMany: 'Er waren te veel verzoeken. We proberen het over {seconds} seconden opnieuw.',
   tooLate: 'Annuleren kan niet meer: de betaling wordt uitgevoerd.',
   unreachable: 'We konden de betaaldienst niet bereiken. Niets wordt dubbel betaald. Probeer het opnieuw.',

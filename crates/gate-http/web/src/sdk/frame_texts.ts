@@ -9,7 +9,7 @@ import { frame as nl } from '../languages/nl.js';
 export type FrameTexts = typeof en;
 
 /** Texts around the frame, by language. */
-export const FRAME_TEXTS: Record<string, FrameTexts> = {
+const FRAME_TEXTS: Record<string, FrameTexts> = {
   en,
   de,
   fr,
@@ -17,3 +17,11 @@ export const FRAME_TEXTS: Record<string, FrameTexts> = {
   it,
   nl,
 } satisfies Record<Language, FrameTexts>;
+
+/** Texts in the first language that the widget speaks. The whole language subtag counts: `frr` and `den` are neither French nor German. */
+export function frameTexts(locale: string | undefined): FrameTexts {
+  const spoken = [locale ?? '', ...navigator.languages].map(
+    (tag) => FRAME_TEXTS[tag.toLowerCase().split(/[-_]/)[0] ?? ''],
+  );
+  return spoken.find(Boolean) ?? en;
+}

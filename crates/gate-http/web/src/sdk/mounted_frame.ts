@@ -1,6 +1,6 @@
 import type { GateRampCallbacks, GateRampTheme } from './api.js';
 import { bootstrap, type BootstrapRefusal, type EmbedToken } from './bootstrap.js';
-import { FRAME_TEXTS, type FrameTexts } from './frame_texts.js';
+import { frameTexts } from './frame_texts.js';
 import { recall, remember } from './memory.js';
 import type { Settings } from './settings.js';
 
@@ -118,15 +118,11 @@ export class MountedFrame {
     return this.abort.signal.aborted;
   }
 
-  private get texts(): FrameTexts {
-    return FRAME_TEXTS[(this.settings.locale ?? navigator.language).slice(0, 2)] ?? FRAME_TEXTS.en;
-  }
-
   /** Text below the transparent frame until the widget has its token. It takes no room of its own. */
   private createPlaceholder(): HTMLElement {
     const placeholder = document.createElement('div');
     placeholder.setAttribute('role', 'status');
-    placeholder.textContent = this.texts.loading;
+    placeholder.textContent = frameTexts(this.settings.locale).loading;
     setStyles(placeholder, {
       height: `${INITIAL_HEIGHT_PX}px`,
       'margin-bottom': `-${INITIAL_HEIGHT_PX}px`,
@@ -147,7 +143,7 @@ export class MountedFrame {
       fragment.set('flow', flow);
     }
     const frame = document.createElement('iframe');
-    frame.title = this.texts.title;
+    frame.title = frameTexts(locale).title;
     frame.allow = 'payment; clipboard-write';
     frame.referrerPolicy = 'no-referrer';
     setStyles(frame, {
@@ -264,6 +260,7 @@ export class MountedFrame {
       theme,
       flow: flow ?? null,
       can_deposit: typeof this.callbacks.onInitiateDeposit === 'function',
+      can_deposit_memo: true,
     });
     if (!this.handedOver) {
       this.handedOver = true;
@@ -302,15 +299,16 @@ export class MountedFrame {
   }
 
   private async deposit(message: Message): Promise<void> {
-    const { request_id, asset, network, amount, address } = message;
-    if (!(isText(request_id) && isText(asset) && isText(network) && isText(amount) && isText(address))) {
+    const { request_id, asset, network, amount, address, memo = null } = message;
+    const hasTexts = isText(request_id) && isText(asset) && isText(network) && isText(amount) && isText(address);
+    if (!hasTexts || !(memo === null || isText(memo))) {
       return;
     }
     // A repeated request gets the first result, so that the wallet never sends twice.
     let result = deposits.get(request_id);
     if (!result) {
       const ask = async (): Promise<string | null> => {
-        const sent = await this.callbacks.onInitiateDeposit?.({ asset, network, amount, address });
+        const sent = await this.callbacks.onInitiateDeposit?.({ asset, network, amount, address, memo });
         return isText(sent?.txHash) && sent.txHash ? sent.txHash : null;
       };
       result = ask().catch((error: unknown) => {

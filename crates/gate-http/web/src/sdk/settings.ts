@@ -64,14 +64,30 @@ function readClientSecret(secret: unknown): string | undefined {
   return secret;
 }
 
+function listed(allowed: string[]): string {
+  return `one of '${allowed.join("', '")}'`;
+}
+
 function readChoice<T extends string>(name: string, value: unknown, allowed: string[]): T | undefined {
   if (value == null) {
     return undefined;
   }
   if (!allowed.includes(value as string)) {
-    throw invalid(`${name} must be one of '${allowed.join("', '")}'.`);
+    throw invalid(`${name} must be ${listed(allowed)}.`);
   }
   return value as T;
+}
+
+/** Values that the page has been warned about, by option. */
+const warned = { locale: new Set<unknown>(), theme: new Set<unknown>() };
+
+/** Warns once about a value that is not used. Locale and theme are wishes: neither stops a payment. */
+function warn(name: keyof typeof warned, value: unknown, allowed: string, used: string): void {
+  if (!warned[name].has(value)) {
+    warned[name].add(value);
+    const shown = typeof value === 'string' ? `'${value}'` : value;
+    console.warn(`GateRamp: ${name} must be ${allowed}. The widget uses ${used} instead of`, shown);
+  }
 }
 
 function readLocale(locale: string | null | undefined): string | undefined {
@@ -79,10 +95,11 @@ function readLocale(locale: string | null | undefined): string | undefined {
     return undefined;
   }
   try {
-    // A page without types may pass an `Intl.Locale`, whose text is its tag.
+    // Java and Android write `de_AT`. A page without types may pass an `Intl.Locale`, whose text is its tag.
     return Intl.getCanonicalLocales(String(locale).replace(/_/g, '-'))[0];
   } catch {
-    throw invalid("locale must be a BCP 47 language tag such as 'de' or 'fr-CA'.");
+    warn('locale', locale, "a BCP 47 language tag such as 'de' or 'fr-CA'", "the browser's language");
+    return undefined;
   }
 }
 
@@ -120,7 +137,13 @@ export function readSettings(options: GateRampOptions): Settings {
   };
 }
 
-/** Validates a theme. An absent theme is `auto`. */
+/** Reads a theme. An absent or unknown theme is `auto`. */
 export function readTheme(theme: unknown): GateRampTheme {
-  return readChoice('theme', theme, THEMES) ?? 'auto';
+  if (THEMES.includes(theme as string)) {
+    return theme as GateRampTheme;
+  }
+  if (theme != null) {
+    warn('theme', theme, listed(THEMES), "'auto'");
+  }
+  return 'auto';
 }

@@ -1,5 +1,5 @@
-/** Zero-width characters, marks of the writing direction, and the soft hyphen. */
-const INVISIBLE = /[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]/g;
+/** Cuts what nobody sees, such as zero-width characters and marks of the writing direction. */
+export const visible = (text: string): string => text.replace(/\p{Default_Ignorable_Code_Point}|\p{Cf}/gu, '');
 
 /**
  * Takes the address out of a pasted text: without white space around it, without invisible characters, and out of a payment URI.
@@ -8,7 +8,7 @@ const INVISIBLE = /[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2
  * has no recipient that this function knows, so the text stays as it is and no check accepts it.
  */
 export function readAddress(pasted: string): string {
-  const text = pasted.replace(INVISIBLE, '').trim();
+  const text = visible(pasted).trim();
   const uri = /^[a-z][a-z0-9+.-]*:(?:\/\/)?(?:pay-)?([^/?@]+)(?:@[^/?]*)?(?:\/([^?]*))?(?:\?(.*))?$/i.exec(text);
   if (!uri) return text;
   const [, target = '', call, query] = uri;

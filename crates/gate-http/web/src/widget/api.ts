@@ -1,5 +1,14 @@
 import { NoAnswer, Refusal } from './flow/refusals';
-import type { Answer, Answers, Body, ErrorBody, PaymentRequest, QuoteRequest, VerificationTask } from './types';
+import type {
+  Answer,
+  Answers,
+  Body,
+  ErrorBody,
+  Outcome,
+  PaymentRequest,
+  QuoteRequest,
+  VerificationTask,
+} from './types';
 
 const TIMEOUT_MS = 20_000;
 const LONG_POLL_SECONDS = 25;
@@ -54,6 +63,11 @@ export function apiOf(origin: string, token: () => string) {
       call<Answer<'createEmbedToken'>>('POST', 'bootstrap', { clientSecret } satisfies Body<'createEmbedToken'>, {
         Authorization: `Bearer ${publishableKey}`,
       }),
+    /** How a session ended that can no longer be paid. */
+    outcome: (publishableKey: string, clientSecret: string) =>
+      call<Outcome>('POST', 'outcome', { clientSecret } satisfies Body<'retrieveEmbedOutcome'>, {
+        Authorization: `Bearer ${publishableKey}`,
+      }),
     /** Reads the session. With a version the gate answers as soon as it has another one. */
     session: (after?: string) =>
       after
@@ -65,7 +79,9 @@ export function apiOf(origin: string, token: () => string) {
             LONG_POLL_MS,
           )
         : call<Answer<'retrieveEmbedSession'>>('GET', 'session'),
-    options: () => call<Answer<'listEmbedOptions'>>('GET', 'options'),
+    /** Lists what is on offer. The examples are for the pair, or else for the first network of each asset. */
+    options: (pair?: { asset: string; network: string }) =>
+      call<Answer<'listEmbedOptions'>>('GET', pair ? `options?${new URLSearchParams(pair)}` : 'options'),
     quote: (body: QuoteRequest) => call<Answer<'createEmbedQuote'>>('POST', 'quotes', body),
     /** Starts a verification, or sends the answers to its form. */
     verification: (answers: Answers | null) =>

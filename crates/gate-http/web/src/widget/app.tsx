@@ -1,16 +1,14 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { Step } from './flow/steps';
 import type { View } from './flow/view';
+import { Footer } from './footer';
 import { Header } from './header';
 import { t, tSide } from './i18n';
 import { Alert, Button } from './parts';
 import type { Actions, PartProps } from './screen_props';
 import { Choose } from './screens/choose';
 import { Details } from './screens/details';
-import { Done, doneTitle, EndSign, Failed, failureOf, Offline, Over, overTitle, Unavailable } from './screens/ends';
-import { Instructions, instructionsTitle, Progress } from './screens/payment';
-import { Confirm, Price } from './screens/price';
-import { Verification } from './screens/verification';
+import { EndSign, Offline, Over, overTitle, Unavailable } from './screens/ends';
 import { say, spoken } from './speech';
 
 /** The number of each step. The ends have none. */
@@ -24,6 +22,9 @@ const NUMBERS: Partial<Record<Step, number>> = {
   progress: 4,
 };
 
+/** The later screens. Null as long as no view shows one of them. */
+export type Later = typeof import('./later') | null;
+
 const Loading = () => (
   <div class="ghost" role="status">
     <span class="hidden">{t('loading')}</span>
@@ -33,7 +34,7 @@ const Loading = () => (
   </div>
 );
 
-function Screen({ view, act }: PartProps) {
+function Screen({ view, act, later }: PartProps & { later: Later }) {
   switch (view.step) {
     case 'loading':
       return <Loading />;
@@ -41,20 +42,6 @@ function Screen({ view, act }: PartProps) {
       return <Choose view={view} act={act} />;
     case 'details':
       return <Details view={view} act={act} />;
-    case 'price':
-      return <Price view={view} act={act} />;
-    case 'verification':
-      return <Verification view={view} act={act} />;
-    case 'confirm':
-      return <Confirm view={view} act={act} />;
-    case 'instructions':
-      return <Instructions view={view} act={act} />;
-    case 'progress':
-      return <Progress view={view} act={act} />;
-    case 'done':
-      return <Done view={view} act={act} />;
-    case 'failed':
-      return <Failed view={view} act={act} />;
     case 'unavailable':
       return <Unavailable view={view} act={act} />;
     case 'over':
@@ -62,13 +49,15 @@ function Screen({ view, act }: PartProps) {
     case 'offline':
       return (
         <Offline view={view} act={act}>
-          {view.last && <Screen view={view.last} act={act} />}
+          {view.last && <Screen view={view.last} act={act} later={later} />}
         </Offline>
       );
+    default:
+      return later && <later.LaterScreen view={view} act={act} />;
   }
 }
 
-export function heading(view: View): string {
+export function heading(view: View, later: Later): string {
   switch (view.step) {
     case 'loading':
       return t('title');
@@ -76,26 +65,14 @@ export function heading(view: View): string {
       return view.sides.length === 1 ? tSide('choose', view.draft.side) : t('chooseTitle');
     case 'details':
       return tSide('details', view.draft.side);
-    case 'price':
-      return t('priceTitle');
-    case 'verification':
-      return t('verificationTitle');
-    case 'confirm':
-      return tSide('confirm', view.draft.side);
-    case 'instructions':
-      return instructionsTitle(view);
-    case 'progress':
-      return t('progressTitle');
-    case 'done':
-      return doneTitle(view);
-    case 'failed':
-      return t(failureOf(view.payment)[0]);
     case 'unavailable':
       return t('unavailableTitle');
     case 'over':
       return t(overTitle(view));
     case 'offline':
       return t(view.isUnsettled ? 'checkingTitle' : 'offlineTitle');
+    default:
+      return later ? later.laterHeading(view) : '';
   }
 }
 
@@ -112,7 +89,9 @@ function StepLine(props: PartProps) {
   return (
     <div class="line-up">
       {mayGoBack(view) && <Button {...props} action="back" kind="back" />}
-      <span class="count">{t('stepOf', { step: String(number) })}</span>
+      <span class="count" key={number}>
+        {t('stepOf', { step: String(number) })}
+      </span>
       <span class="bars" aria-hidden="true">
         {[1, 2, 3, 4].map((one) => (
           <i key={one} class={one <= number ? 'on' : ''} />
@@ -139,11 +118,13 @@ interface AppProps {
   view: View;
   act: Actions;
   mode: string;
+  later: Later;
 }
 
 export function App(props: AppProps) {
-  const { view, mode } = props;
+  const { view, mode, later } = props;
   const { step } = view;
+  const title = heading(view, later);
   useSpeech(step);
   return (
     <div class="card" data-step={step} aria-busy={view.work !== null}>
@@ -151,25 +132,18 @@ export function App(props: AppProps) {
       <main>
         <StepLine {...props} />
         <div class="step" key={step}>
-          <EndSign step={step} />
+          <EndSign view={view} />
           <h1 id="heading" tabIndex={-1} class={step === 'loading' ? 'hidden' : undefined}>
-            {heading(view)}
+            <span key={title}>{title}</span>
           </h1>
           {step !== 'verification' && <Alert {...props} />}
           <Screen {...props} />
         </div>
         <p class="hidden" role="status">
-          {spoken()}
+          <span key={spoken()}>{spoken()}</span>
         </p>
       </main>
-      <footer>
-        <span>
-          {t('powered')} <strong>Penstock</strong>
-        </span>
-        <a href="/licenses.txt" target="_blank" rel="noopener noreferrer">
-          {t('licences')}
-        </a>
-      </footer>
+      <Footer session={view.session} />
     </div>
   );
 }

@@ -17,4 +17,6 @@ export function sum(one: string, other: string, sign: 1 | -1 = 1): string {
   return total < 0n ? `-${whole}` : whole;
 }
 
+export const isLess = (one: string, other: string): boolean => sum(one, other, -1).startsWith('-');
+
 export const isZero = (value: string): boolean => /^-?[0.]*$/.test(value);

@@ -1,8 +1,10 @@
 import { isName, readAddress } from './address';
 import type { Misfit } from './address_checks';
+import { isLess } from './decimals';
+import type { Kept } from './flow/kept';
 import { payoutFaults, type PayoutTexts } from './payout';
 import type { MessageKey } from './i18n';
-import type { Network, Payment, Session, Side, SideOptions } from './types';
+import type { Network, Options, Payment, Session, Side, SideOptions } from './types';
 
 /** What the user chooses and types before a payment. Each field of the form has the name of its member. */
 export interface Draft extends PayoutTexts {
@@ -63,8 +65,17 @@ function consistent(draft: Draft, entry: SideOptions | undefined): Draft {
   return { ...draft, network, source_asset, source_network: networkOf(source_asset, draft.source_network) };
 }
 
+type Chosen = Pick<Payment, 'side' | 'asset' | 'network' | 'source_asset' | 'source_network' | 'payment_method'>;
+
+/** What was chosen and typed before a reload, as far as it is still offered. */
+export function restored(draft: Draft, kept: Kept | null, session: Session, entry: SideOptions | undefined): Draft {
+  if (!kept) return draft;
+  const wallet_address = session.wallet_address ?? kept.draft.wallet_address;
+  return typed(adopt(draft, kept.draft, entry), { wallet_address }, session, entry);
+}
+
 /** The choices of an earlier payment, as far as they are still offered. */
-export function adopt(draft: Draft, payment: Payment, entry: SideOptions | undefined): Draft {
+export function adopt(draft: Draft, payment: Chosen, entry: SideOptions | undefined): Draft {
   if (draft.side !== payment.side) return draft;
   const { asset, network, source_asset, source_network, payment_method } = payment;
   const isOffered = (symbol: string | null, chain: string | null) =>
@@ -86,8 +97,10 @@ export function adopt(draft: Draft, payment: Payment, entry: SideOptions | undef
 export interface Fault {
   code: string;
   text: MessageKey;
-  /** The network that the address fits instead. */
-  other?: string;
+  /** The networks that the address is for instead. */
+  others?: string[];
+  /** The asset whose own address it is. */
+  asset?: string;
 }
 
 /** The form of account that the chosen payout method asks for. */
@@ -111,6 +124,7 @@ export interface Check {
 interface Details {
   readonly draft: Draft;
   readonly session: Session;
+  readonly options: Options;
   readonly check: Check | null;
 }
 
@@ -133,6 +147,15 @@ export function checkOf(details: Details, entry: SideOptions | undefined): Check
   return wanted && check?.address === wanted.address && check.chain === wanted.network.chain ? check : null;
 }
 
+/** The asset whose contract has this address on the chosen network, of all assets of the session. */
+function assetAt({ draft, options }: Details): string | undefined {
+  const isContract = ({ chain, evm, contract_address: contract }: Network) =>
+    chain === draft.network &&
+    contract !== null &&
+    (evm ? sameName(contract, draft.wallet_address) : contract === draft.wallet_address);
+  return options.sides.flatMap(({ assets }) => assets).find(({ networks }) => networks.some(isContract))?.symbol;
+}
+
 function addressFault(details: Details, entry: SideOptions | undefined): Fault | null {
   const { draft, session } = details;
   const address = draft.wallet_address;
@@ -141,11 +164,19 @@ function addressFault(details: Details, entry: SideOptions | undefined): Fault |
     return { code: 'wallet_address_is_a_name', text: networkOf(draft, entry)?.evm ? 'walletName' : 'walletNameElse' };
   const code = 'invalid_address';
   if (!address) return { code, text: 'walletEmpty' };
+  const asset = assetAt(details);
+  if (asset) return { code, text: 'walletContract', asset };
   const misfit = checkOf(details, entry)?.misfit;
   if (!misfit) return null;
-  if (typeof misfit === 'object') return { code, text: 'walletOther', other: misfit.other };
-  return { code, text: misfit === 'sum' ? 'walletSum' : 'walletElse' };
+  if (typeof misfit === 'object') return { code, text: 'walletOther', others: misfit.others };
+  return { code, text: MISFITS[misfit] };
 }
+
+const MISFITS: Record<Extract<Misfit, string>, MessageKey> = {
+  sum: 'walletSum',
+  dead: 'walletDead',
+  else: 'walletElse',
+};
 
 /** What is wrong with each field that needs attention, by the name of the field. */
 export type Faults = Partial<Record<string, Fault>>;
@@ -160,4 +191,33 @@ export function faultsOf(details: Details, entry: SideOptions | undefined): Faul
   }
   const fault = addressFault(details, entry);
   return fault ? { wallet_address: fault } : {};
+}
+
+/** The amounts that an offer takes. */
+export interface Limits {
+  readonly min: string;
+  readonly max: string;
+  readonly currency: string;
+}
+
+/**
+ * The limits that exclude the amount of the session: those of one asset, or of all assets together if each of them excludes it. Null if an
+ * asset takes the amount, or says nothing about this currency.
+ */
+export function limitsMisfit(
+  entry: SideOptions | undefined,
+  { amount, currency }: Session,
+  asset?: string,
+): Limits | null {
+  const assets = (entry?.assets ?? []).filter(({ symbol }) => asset === undefined || symbol === asset);
+  const limits = assets.flatMap(({ limits: one }) =>
+    one?.currency === currency && (isLess(amount, one.min_amount) || isLess(one.max_amount, amount)) ? [one] : [],
+  );
+  const [first] = limits;
+  if (!first || limits.length < assets.length) return null;
+  const min = limits.map((one) => one.min_amount).reduce((least, one) => (isLess(one, least) ? one : least));
+  const max = limits.map((one) => one.max_amount).reduce((most, one) => (isLess(most, one) ? one : most));
+  const isBetween = !isLess(amount, min) && !isLess(max, amount);
+  // An amount between the limits of two assets is within the limits of all together.
+  return isBetween ? { min: first.min_amount, max: first.max_amount, currency } : { min, max, currency };
 }

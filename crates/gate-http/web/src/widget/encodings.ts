@@ -52,24 +52,20 @@ function polymod(values: number[]): number {
   return sum >>> 0;
 }
 
-/** Checks a segregated witness address: prefix, checksum of its version, and a program of a valid length that is not zero. */
-export function witnessFits(text: string, prefix: string): boolean {
+/** Decodes a segregated witness address into the values of its program, or null: prefix, checksum of its version, and a valid length. */
+export function fromWitness(text: string, prefix: string): number[] | null {
   const lower = text.toLowerCase();
   if ((text !== lower && text !== text.toUpperCase()) || text.length > 90 || !lower.startsWith(`${prefix}1`))
-    return false;
+    return null;
   const values = [...lower.slice(prefix.length + 1)].map((sign) => BECH32.indexOf(sign));
   const [version] = values;
-  if (version === undefined || version > 16 || values.includes(-1) || values.length < 7) return false;
+  if (version === undefined || version > 16 || values.includes(-1) || values.length < 7) return null;
   const signs = [...prefix].map((sign) => sign.charCodeAt(0));
   const sum = polymod([...signs.map((sign) => sign >> 5), 0, ...signs.map((sign) => sign & 31), ...values]);
-  if (sum !== (version === 0 ? BECH32_CHECKSUM : BECH32M_CHECKSUM)) return false;
+  if (sum !== (version === 0 ? BECH32_CHECKSUM : BECH32M_CHECKSUM)) return null;
   const data = values.slice(1, -6);
   const spareBits = (data.length * 5) % 8;
   const isPadded = spareBits < 5 && ((data[data.length - 1] ?? 0) & ((1 << spareBits) - 1)) === 0;
   const bytes = Math.floor((data.length * 5) / 8);
-  return (
-    isPadded &&
-    data.some((value) => value > 0) &&
-    (version === 0 ? bytes === 20 || bytes === 32 : bytes >= 2 && bytes <= 40)
-  );
+  return isPadded && (version === 0 ? bytes === 20 || bytes === 32 : bytes >= 2 && bytes <= 40) ? data : null;
 }

@@ -7,6 +7,7 @@ export interface TokenMessage {
   theme: string;
   flow: string | null;
   can_deposit: boolean;
+  can_deposit_memo: boolean;
 }
 
 export interface FrameHandlers {
@@ -39,6 +40,7 @@ export function frameOf(parentOrigin: string, handlers: FrameHandlers): Frame {
         theme: textOrNull(theme) ?? 'auto',
         flow: textOrNull(message['flow']),
         can_deposit: message['can_deposit'] === true,
+        can_deposit_memo: message['can_deposit_memo'] === true,
       });
     } else if (type === 'theme' && text(theme)) {
       handlers.theme(theme);

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks';
 import type { View } from './flow/view';
 import { moment, money, shopName, t, type MessageKey } from './i18n';
 import { Amount } from './parts';
-import { rateOf, sums } from './receipt';
+import { rateOf, sums } from './terms';
 import type { Session } from './types';
 
 function Tile({ logo }: { logo: string | null }) {
@@ -19,7 +19,7 @@ function amountLabel({ session, draft, step }: View): MessageKey {
     case 'choose':
       return 'i_amount';
     case 'done':
-      return side === 'off_ramp' ? 'youReceived' : side === 'swap' ? 'worth' : 'youPaid';
+      return side === 'off_ramp' ? 'onItsWay' : side === 'swap' ? 'worth' : 'youPaid';
     case 'failed':
     case 'over':
     case 'offline':
@@ -34,19 +34,20 @@ function amountLabel({ session, draft, step }: View): MessageKey {
 function Facts({ view, session }: { view: View; session: Session }) {
   const { step, priced } = view;
   const row = (label: MessageKey, value: ComponentChildren) => (
-    <div>
+    <div key={label}>
       <dt>{t(label)}</dt>
-      <dd>{value}</dd>
+      <dd translate={false}>{value}</dd>
     </div>
   );
   if (step === 'choose' || step === 'details')
     return <dl class="facts">{row('payBefore', <time>{moment(session.expires_at)}</time>)}</dl>;
   if (!priced || step === 'over' || step === 'unavailable') return null;
   const { give, get } = sums(priced, session.currency);
+  const isDone = step === 'done';
   return (
     <dl class="facts">
-      {priced.side !== 'on_ramp' && row('youSend', give[1])}
-      {priced.side !== 'off_ramp' && row('youReceive', get[1])}
+      {priced.side !== 'on_ramp' && row(isDone ? 'youSent' : 'youSend', give[1])}
+      {priced.side !== 'off_ramp' && row(isDone ? 'sentToYou' : 'youReceive', get[1])}
       {row('rate', rateOf(priced, session.currency))}
     </dl>
   );
@@ -54,6 +55,7 @@ function Facts({ view, session }: { view: View; session: Session }) {
 
 export function Header({ view, mode }: { view: View; mode: string }) {
   const { session, step } = view;
+  const label = amountLabel(view);
   return (
     <header>
       {(session?.mode ?? mode) === 'test' && (
@@ -67,10 +69,12 @@ export function Header({ view, mode }: { view: View; mode: string }) {
           <div class="brand">
             <span class="who">
               <Tile logo={session.branding.logo_url} />
-              <span class="name">{shopName()}</span>
+              <span class="name" translate={false}>
+                {shopName()}
+              </span>
             </span>
             <span class="sum">
-              <small>{t(amountLabel(view))}</small>
+              <small key={label}>{t(label)}</small>
               <Amount value={session.amount}>{money(session.amount, session.currency)}</Amount>
             </span>
             <Facts view={view} session={session} />

@@ -1,20 +1,40 @@
+/** What an entry of the history knows: the session of the page, and whether it stands for the steps that have a way back. */
+interface Entry {
+  session?: string;
+  isStep?: true;
+}
+
+const entry = (): Entry => (history.state ?? {}) as Entry;
+
+/** The session that this entry has shown. Each entry of a tab has its own, so that Back never leads to another order. */
+export const shownSession = (): string | undefined => entry().session;
+
+export const showSession = (session: string): void => history.replaceState({ ...entry(), session }, '');
+
 /**
  * Makes the Back button of the browser do what "Back" of the page does. One extra entry of the history stands for all steps that
  * have a way back. The entry stays when it is no longer wanted, since to remove it would race with a reload; the press that leaves it
  * then leaves the page too.
  */
-export function followBack(goBack: () => void, mayGoBack: () => boolean): (isWanted: boolean) => void {
-  const MARK = 'step';
-  let hasEntry = history.state === MARK;
+export function followBack(
+  goBack: () => void,
+  mayGoBack: () => boolean,
+  session: () => string | undefined,
+): (isWanted: boolean) => void {
+  const isStep = () => entry().isStep === true;
+  let hasEntry = isStep();
   let wanted = false;
   const sync = () => {
     if (!wanted || hasEntry) return;
     hasEntry = true;
-    history.pushState(MARK, '');
+    history.pushState({ ...entry(), isStep: true }, '');
   };
   addEventListener('popstate', () => {
     const hadEntry = hasEntry;
-    hasEntry = history.state === MARK;
+    hasEntry = isStep();
+    // A link that was pasted into the tab has left an entry of the order before it.
+    const [there, here] = [shownSession(), session()];
+    if (there && here && there !== here) return location.reload();
     // A new fragment is another link, not a way back.
     const isBack = hadEntry && !hasEntry && !location.hash;
     if (isBack && mayGoBack()) goBack();

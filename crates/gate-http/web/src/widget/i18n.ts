@@ -23,24 +23,32 @@ let shop = '';
 const named = (texts: string[]): Messages =>
   Object.fromEntries(Object.keys(en).map((key, index) => [key, texts[index]])) as Messages;
 
-/** Loads the first language that the widget speaks. The region of the locale still decides formats. */
+/** Loads the first language that the widget speaks. The region of the candidate decides formats. */
 export async function chooseLanguage(wanted: readonly (string | null)[]): Promise<void> {
   for (const given of wanted) {
     // Java and Android write `de_AT`.
-    const candidate = given?.replace(/_/g, '-');
-    const language = candidate?.slice(0, 2).toLowerCase() ?? '';
-    if (language === 'en' || language in LOADERS) {
-      try {
-        messages = named(Object.values((await LOADERS[language]?.())?.messages ?? en));
-        locale = Intl.getCanonicalLocales(candidate ?? 'en')[0] ?? 'en';
-      } catch {
-        messages = en;
-        locale = 'en';
-      }
-      document.documentElement.lang = locale;
-      document.title = messages.title;
-      return;
+    const candidate = given?.replace(/_/g, '-') ?? '';
+    const [language = ''] = candidate.toLowerCase().split('-');
+    if (language !== 'en' && !Object.hasOwn(LOADERS, language)) continue;
+    try {
+      messages = named(Object.values((await LOADERS[language]?.())?.messages ?? en));
+      locale = withRegion(language, candidate);
+    } catch {
+      messages = en;
+      locale = 'en';
     }
+    document.documentElement.lang = locale;
+    document.title = messages.title;
+    return;
+  }
+}
+
+function withRegion(language: string, candidate: string): string {
+  try {
+    const { region } = new Intl.Locale(candidate);
+    return region ? `${language}-${region}` : language;
+  } catch {
+    return language;
   }
 }
 
@@ -74,10 +82,19 @@ export function money(value: string, currency: string, digits: Intl.NumberFormat
   }
 }
 
-export const decimal = (value: string, digits = 18): string =>
-  new Intl.NumberFormat(locale, { maximumFractionDigits: digits }).format(exact(value));
+export const decimal = (value: string, digits: Intl.NumberFormatOptions = { maximumFractionDigits: 18 }): string =>
+  new Intl.NumberFormat(locale, digits).format(exact(value));
 
-export const crypto = (value: string, asset: string, digits?: number): string => `${decimal(value, digits)} ${asset}`;
+export const crypto = (value: string, asset: string): string => `${decimal(value)} ${asset}`;
+
+/** An amount that promises nothing: two decimals, and three digits of an amount below one. */
+export function estimate(value: string, asset: string): string {
+  const digits =
+    Number(value) < 1
+      ? { minimumSignificantDigits: 2, maximumSignificantDigits: 3 }
+      : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  return `${decimal(value, digits)} ${asset}`;
+}
 
 export function moment(
   instant: string | number,
@@ -94,16 +111,21 @@ export function timeOrMoment(instant: string, now: number): string {
 
 export const eitherOf = (names: string[]): string => new Intl.ListFormat(locale, { type: 'disjunction' }).format(names);
 
+/** Names that are more than the identifier with a capital. */
+const NETWORK_NAMES = new Map([['bsc', 'BNB Smart Chain']]);
+
 /** Network names are identifiers in the API. The screen shows them as names. */
-export function networkName(chain: string): string {
-  return chain.charAt(0).toUpperCase() + chain.slice(1).replace(/_/g, ' ');
-}
+export const networkName = (chain: string): string =>
+  NETWORK_NAMES.get(chain) ?? chain.charAt(0).toUpperCase() + chain.slice(1).replace(/_/g, ' ');
 
 /** The catalogue's names are English. A name that the operator chose is shown as it is. */
 export function methodName({ id, name }: { id: string; name: string }): string {
   const key = `m_${id}` as MessageKey;
   return en[key] === name ? t(key) : name;
 }
+
+/** The name of a method that has a text of its own. */
+export const knownMethod = (id: string): string | null => (`m_${id}` in en ? t(`m_${id}` as MessageKey) : null);
 
 /** The name within a sentence. Only German writes its nouns with a capital. */
 export function methodInText(method: { id: string; name: string }): string {

@@ -1,28 +1,30 @@
 import { render } from 'preact';
 import { apiOf, type Api } from './api';
-import { App, heading, mayGoBack } from './app';
+import { App, heading, mayGoBack, type Later } from './app';
 import { applyBranding } from './branding';
 import type { Draft } from './draft';
 import { flowOf, type Flow } from './flow/effects';
 import type { Deed } from './flow/events';
 import { isPassing, Refusal } from './flow/refusals';
+import { sessionOfOutcome } from './flow/kept';
 import { lastOf, sessionOf, type Ended, type Host } from './flow/state';
 import type { Step } from './flow/steps';
-import { viewOf, type View } from './flow/view';
+import { isStuck, viewOf, withoutLater, type View } from './flow/view';
 import { frameOf } from './frame';
-import { followBack } from './history';
+import { followBack, shownSession, showSession } from './history';
 import { chooseLanguage, nameShop, t } from './i18n';
-import { recall, remember } from './memory';
+import { loadPart } from './load_part';
+import { recall, recallEnd, remember } from './memory';
 import type { Actions } from './screen_props';
 import { nameOf } from './session';
-import { onSpeech } from './speech';
-import type { Side } from './types';
+import { hush, onSpeech } from './speech';
+import type { Session, Side } from './types';
 
 const fragment = new URLSearchParams(location.hash.slice(1));
 // The secret leaves the address bar before anything is painted.
 const topLevel = !location.pathname.startsWith('/embed');
 if (topLevel && location.hash) {
-  history.replaceState(null, '', location.pathname + location.search);
+  history.replaceState(history.state, '', location.pathname + location.search);
 }
 // A second link that is pasted into the same tab changes the fragment alone, and no browser loads the page for that.
 addEventListener('hashchange', () => {
@@ -51,7 +53,8 @@ const frame = !isFramed
         theme = message.theme;
         const isFirst = lastOf(flow.state).token === null;
         const spoken = isFirst ? speak(message.locale ?? fragment.get('locale')) : Promise.resolve();
-        const host = { lockedSide: sideOf(message.flow), canDeposit: message.can_deposit };
+        const { can_deposit: canDeposit, can_deposit_memo: canDepositMemo } = message;
+        const host = { lockedSide: sideOf(message.flow), canDeposit, canDepositMemo };
         paint();
         void spoken.then(() => {
           if (message.unavailable_reason) end('unavailable', message.unavailable_reason);
@@ -92,32 +95,59 @@ const act: Actions = {
 const viewNow = (): View => viewOf(flow.state, flow.now());
 const start = (token: string, host?: Partial<Host>) => flow.send({ type: 'token', token, host });
 const end = (step: Ended['step'], code: string) => void flow.send({ type: 'end', step, code });
+const showEnd = (session: Session) => void flow.send({ type: 'ended', session });
+
+let later: Later = null;
+void loadPart({
+  load: () => import('./later'),
+  mayReload: () => isStuck(viewNow()),
+  reload: () => location.reload(),
+}).then((part) => {
+  later = part;
+  // Without a session the language may not be loaded yet.
+  if (sessionOf(flow.state)) draw();
+});
 
 let lastStep: Step = 'loading';
+/** True until a screen follows the loading of the session. */
+let isFirst = true;
+
+function titleOf(view: View): string {
+  const { session } = view;
+  const title = session ? t('docTitle', { title: heading(view, later) }) : heading(view, later);
+  return (session?.mode ?? meta('mode')) === 'test' ? t('docTest', { title }) : title;
+}
 
 function paint(): void {
   applyBranding(sessionOf(flow.state)?.branding, theme);
 }
 
 const goBack = () => act.do({ type: 'back' });
-const keepBack = topLevel ? followBack(goBack, () => mayGoBack(viewNow()) && viewNow().work === null) : () => undefined;
+const keepBack = topLevel
+  ? followBack(
+      goBack,
+      () => mayGoBack(viewNow()) && viewNow().work === null,
+      () => sessionOf(flow.state)?.id,
+    )
+  : () => undefined;
 
 function draw(): void {
-  const view = viewNow();
+  const wanted = viewNow();
+  const view = later ? wanted : withoutLater(wanted);
   const { step } = view;
   nameShop(nameOf(view.session));
   paint();
-  render(<App view={view} act={act} mode={meta('mode')} />, root);
-  document.title = view.session
-    ? t(view.session.mode === 'test' ? 'docTest' : 'docTitle', { title: heading(view) })
-    : t('title');
+  if (step !== lastStep) hush();
+  render(<App view={view} act={act} mode={meta('mode')} later={later} />, root);
+  document.title = titleOf(view);
+  if (wanted.step === 'loading') isFirst = true;
   if (step !== lastStep) {
     // The first screen of a frame leaves the focus in the page around it.
-    const isFirst = lastStep === 'loading';
     if (step !== 'loading' && !(isFirst && frame))
       document.getElementById('heading')?.focus({ preventScroll: frame !== null });
     lastStep = step;
     if (step !== 'loading') {
+      isFirst = false;
       keepBack(mayGoBack(view));
       frame?.post({ type: 'step', step });
     }
@@ -138,22 +168,43 @@ async function startCheckout(): Promise<void> {
 async function bootstrap(): Promise<unknown> {
   const key = fragment.get('publishable_key');
   const secret = fragment.get('client_secret');
-  if (!key && !fragment.has('client_secret')) {
-    const token = recall('token');
-    return token ? start(token) : end('over', 'unauthorized');
-  }
+  const shown = shownSession();
+  if (!key && !fragment.has('client_secret') && shown) return resume(shown);
   if (!key || !secret) return end('unavailable', 'link_incomplete');
   try {
-    const { available, unavailable_reason: reason, embed_token: token } = await api.bootstrap(key, secret);
+    const { available, unavailable_reason: reason, embed_token: token, session_id } = await api.bootstrap(key, secret);
     if (available === false) return end('unavailable', reason ?? 'unavailable');
-    remember('token', token);
+    showSession(session_id ?? '');
+    remember(`token.${session_id ?? ''}`, token);
     return await start(token);
   } catch (error) {
+    if (error instanceof Refusal && error.code === 'session_not_open') return tellOutcome(key, secret);
     if (isPassing(error)) return flow.send({ type: 'offline' });
     if (!(error instanceof Refusal)) throw error;
     // A key that was good before has been withdrawn. One that never was is part of a broken link.
-    const isOver = (error.status === 401 && sessionOf(flow.state) !== null) || error.code === 'session_not_open';
+    const isOver = error.status === 401 && sessionOf(flow.state) !== null;
     return end(isOver ? 'over' : 'unavailable', error.code);
+  }
+}
+
+/** Goes on where this entry of the history has been before a reload. */
+function resume(shown: string): unknown {
+  const token = recall(`token.${shown}`);
+  if (token) return start(token);
+  const session = recallEnd(shown);
+  return session ? showEnd(session) : end('over', 'unauthorized');
+}
+
+/** The session has ended: the page says how. The tab that paid knows the whole address. */
+async function tellOutcome(key: string, secret: string): Promise<unknown> {
+  try {
+    const outcome = await api.outcome(key, secret);
+    showSession(outcome.session_id);
+    return showEnd(recallEnd(outcome.session_id) ?? sessionOfOutcome(outcome));
+  } catch (error) {
+    if (isPassing(error)) return flow.send({ type: 'offline' });
+    if (!(error instanceof Refusal)) throw error;
+    return end('over', 'session_not_open');
   }
 }
 

@@ -1,5 +1,11 @@
-/** What outlives a reload: the token, and the key of the payment's intent. The widgets of a tab share its storage, so an intent names its session. */
-type Name = 'token' | `intent.${string}`;
+import type { Keeping, Kept } from './flow/kept';
+import type { Session } from './types';
+
+/**
+ * What outlives a reload, by session, because the widgets of a tab share its storage: the token, the key of the payment's intent, what the
+ * customer chose and typed, and a session that has ended.
+ */
+export type Name = `${'token' | 'intent' | 'draft' | 'end'}.${string}`;
 /** Blocked storage falls back to memory. */
 const kept = new Map<string, string>();
 /** The key that this page made itself. A key that it found in the storage may have paid before the page was loaded. */
@@ -28,6 +34,26 @@ export function remember(name: Name, value: string | null): void {
   } catch {
     // The value stays in memory, and the server's rule of one payment per session still holds.
   }
+}
+
+const read = <T>(name: Name): T | null => {
+  try {
+    return JSON.parse(recall(name) ?? 'null') as T | null;
+  } catch {
+    return null;
+  }
+};
+
+/** What the customer chose and typed in this session before a reload. */
+export const recallDraft = (session: string): Kept | null => read<Kept>(`draft.${session}`);
+
+/** The session as this tab has seen it end, with the whole address. */
+export const recallEnd = (session: string): Session | null => read<Session>(`end.${session}`);
+
+/** Keeps either of the two, and forgets the draft of a session that has ended. */
+export function keep({ session, draft, end }: Keeping): void {
+  remember(`draft.${session}`, draft && JSON.stringify(draft));
+  if (end) remember(`end.${session}`, JSON.stringify(end));
 }
 
 const intentOf = (session: string): Name => `intent.${session}`;

@@ -1,12 +1,14 @@
 import { Fragment, type ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { networkName, t, type MessageKey } from './i18n';
+import { limitsMisfit, type Limits } from './draft';
+import { money, networkName, shopName, t, type MessageKey } from './i18n';
+import type { Trouble } from './flow/state';
 import type { Work } from './flow/steps';
+import type { View } from './flow/view';
 import type { PartProps } from './screen_props';
-import { say } from './speech';
 
-const COPIED_MS = 2000;
-const CLIPBOARD_TIMEOUT_MS = 1000;
+/** A button names the shop up to this many characters. */
+const MAX_NAME_LENGTH = 30;
 
 const ICONS = {
   on_ramp: 'M12 4v11m-5-5 5 5 5-5M4 20h16',
@@ -73,10 +75,22 @@ export function Note({
 /** Sentences that leave it to the customer to try the same again. */
 const VAGUE: MessageKey[] = ['unreachable', 'unavailableText'];
 
+type Sight = Extract<View, { trouble: unknown }>;
+
+/** What the customer reads about a refusal, with the limits of the choice if the amount is outside of them. */
+function sentenceOf({ entry, session, draft, retryIn }: Sight, { text }: Trouble): string {
+  const limits = text === 'outOfRange' ? limitsMisfit(entry, session, draft.asset) : null;
+  const sentence = t(text, { asset: draft.asset, network: networkName(draft.network), seconds: String(retryIn) });
+  return limits ? `${sentence} ${limitsText(limits)}` : sentence;
+}
+
+export const limitsText = ({ min, max, currency }: Limits): string =>
+  t('limits', { min: money(min, currency), max: money(max, currency) });
+
 /** Why the last call changed nothing, and what the customer can do. */
 export function Alert({ view, act }: PartProps) {
   if (!('trouble' in view)) return null;
-  const { trouble, isCancelled, isOutdated, draft, retryIn, step } = view;
+  const { trouble, isCancelled, isOutdated, step } = view;
   if (!trouble)
     return isCancelled ? (
       <Note icon="info" kind="warn" code="payment_cancelled">
@@ -84,13 +98,14 @@ export function Alert({ view, act }: PartProps) {
       </Note>
     ) : null;
   const { code, text, requestId, task } = trouble;
+  const sentence = sentenceOf(view, trouble);
   const isVague = VAGUE.includes(text);
   // The step of the price has the same button below.
   const offersRetry = isVague && task && step !== 'failed' && !isOutdated && !(step === 'price' && !view.price);
   return (
     <Note icon="warn" kind={code.startsWith('quote_') ? 'warn' : 'bad'} code={code}>
-      {t(text, { asset: draft.asset, network: networkName(draft.network), seconds: String(retryIn) })}
-      {isVague && requestId && <small>{t('requestId', { id: requestId })}</small>}
+      <span key={sentence}>{sentence}</span>
+      {isVague && requestId && <small translate={false}>{t('requestId', { id: requestId })}</small>}
       {offersRetry && (
         <button type="button" class="second" data-action="retry" onClick={() => act.do({ type: 'retry' })}>
           {t('retry')}
@@ -102,18 +117,19 @@ export function Alert({ view, act }: PartProps) {
 
 export function Amount({ value, children }: { value: string; children: ComponentChildren }) {
   return (
-    <span class="amount" data-value={value}>
+    <span class="amount" data-value={value} translate={false}>
       {children}
     </span>
   );
 }
 
-/** A long value in groups of four. The margins between them are no characters, so that a selection is exact. */
+/** A long value in groups of four. The margins between them are no characters, so that a selection is exact. A shortened one has no groups. */
 export function Groups({ text }: { text: string }) {
+  if (text.includes('…')) return <span class="groups">{text}</span>;
   const head = /^0x/.test(text) ? text.slice(0, 6) : text.slice(0, 4);
   const groups = [head, ...(text.slice(head.length).match(/.{1,4}/g) ?? [])];
   return (
-    <span class="groups">
+    <span class="groups" translate={false}>
       {groups.map((group, index) => (
         <Fragment key={index}>
           <span>{group}</span>
@@ -123,8 +139,6 @@ export function Groups({ text }: { text: string }) {
     </span>
   );
 }
-
-export const shortened = (text: string): string => (text.length > 18 ? `${text.slice(0, 12)}…${text.slice(-4)}` : text);
 
 type Action = 'continue' | 'back' | 'pay' | 'cancel' | 'retry' | 'return';
 
@@ -150,16 +164,22 @@ interface ButtonProps extends PartProps {
   run?: () => void;
 }
 
+/** True if the name of the shop makes a button too long. */
+const isLongName = (): boolean => [...shopName()].length > MAX_NAME_LENGTH;
+
+function labelOf(action: Action, isFramed: boolean): MessageKey {
+  if (action !== 'return') return action as MessageKey;
+  if (isFramed) return 'close';
+  return isLongName() ? 'returnPlain' : 'return';
+}
+
 /** A button that is off stays in the order of focus, so that a call never takes the focus from the button that made it. */
 export function Button({ action, view, act, label, kind = 'main', submit, disabled, run }: ButtonProps) {
   const { work, draft, isFramed, isSlow } = view;
   const isOff = disabled === true || (work !== null && action !== 'return');
   const isBusy = work !== null && WORKS[action]?.includes(work) === true;
   const busyWith = work === 'pay' && draft?.side !== 'on_ramp' ? 'loading' : work;
-  const text =
-    isBusy && busyWith
-      ? t(BUSY[busyWith])
-      : (label ?? t(action === 'return' && isFramed ? 'close' : (action as MessageKey)));
+  const text = isBusy && busyWith ? t(BUSY[busyWith]) : (label ?? t(labelOf(action, isFramed)));
   const start = run ?? (() => act.do({ type: action }));
   // The flow itself decides about a click on `pay`.
   const click = () => (isOff && action !== 'pay' ? undefined : start());
@@ -174,7 +194,7 @@ export function Button({ action, view, act, label, kind = 'main', submit, disabl
       >
         {isBusy && <Ring />}
         {kind === 'back' && <Picture icon="back" />}
-        <span>{text}</span>
+        <span key={text}>{text}</span>
       </button>
       {isBusy && isSlow && (
         <p class="help" role="status">
@@ -185,9 +205,12 @@ export function Button({ action, view, act, label, kind = 'main', submit, disabl
   );
 }
 
-/** Leaves the payment, after a question in place of the link. */
+/** Leaves the payment, after a question in place of the link. Money may be under way already, and cancelling does not bring it back. */
 export function CancelLink(props: PartProps) {
   const { view } = props;
+  const payment = view.session?.payment;
+  const isUnderWay = payment?.status === 'processing';
+  const isSent = isUnderWay && 'isSent' in view && view.isSent;
   const [asks, setAsks] = useState(false);
   const question = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -199,89 +222,29 @@ export function CancelLink(props: PartProps) {
         {...props}
         action="cancel"
         kind="link"
-        label={t(view.session?.cancel_url ? 'cancelAndBack' : 'cancel')}
+        label={t(isUnderWay ? 'cancelPayment' : view.session?.cancel_url && !isLongName() ? 'cancelAndBack' : 'cancel')}
         run={() => setAsks(true)}
       />
     );
   return (
     <div class="ask" ref={question} tabIndex={-1} role="group" aria-label={t('askCancel')}>
       <p>
-        <strong>{t('askCancel')}</strong> {view.session?.payment === null && t('nothingYet')}
+        <strong>{t(isSent ? 'riskSent' : 'askCancel')}</strong>{' '}
+        {isUnderWay ? t(isSent ? 'askCancel' : 'askSent') : payment === null && t('nothingYet')}
       </p>
       <div class="pair">
         <button
           type="button"
-          class="second"
+          class={isSent ? 'main' : 'second'}
           onClick={() => {
             setAsks(false);
             setTimeout(() => document.querySelector<HTMLElement>('[data-action="cancel"]')?.focus());
           }}
         >
-          {t('keepGoing')}
+          {t(isUnderWay ? 'keepWaiting' : 'keepGoing')}
         </button>
         <Button {...props} action="cancel" kind="second" label={t('yesCancel')} />
       </div>
     </div>
-  );
-}
-
-/** Copies from a selection, as a frame without the clipboard permission still may. */
-function copySelected(text: string): boolean {
-  const before = document.activeElement;
-  const field = document.createElement('textarea');
-  field.value = text;
-  document.body.append(field);
-  field.select();
-  const done = document.execCommand('copy');
-  field.remove();
-  if (before instanceof HTMLElement) before.focus();
-  return done;
-}
-
-/** Copies the exact value of a row. A refused copy leaves the value selected and says how to copy it by hand. */
-export function CopyButton({ text, label, small }: { text: string; label: string; small?: boolean }) {
-  const [state, setState] = useState<'idle' | 'copied' | 'refused'>('idle');
-  const field = useRef<HTMLInputElement>(null);
-  const select = () => {
-    field.current?.focus();
-    field.current?.select();
-  };
-  useEffect(() => {
-    if (state === 'refused') select();
-  }, [state]);
-  const copy = async () => {
-    let done = true;
-    try {
-      // A browser that asks the user for permission may never settle.
-      await Promise.race([
-        navigator.clipboard.writeText(text),
-        new Promise((_, fail) => setTimeout(fail, CLIPBOARD_TIMEOUT_MS)),
-      ]);
-    } catch {
-      done = copySelected(text);
-    }
-    setState(done ? 'copied' : 'refused');
-    say(done ? t('copiedOf', { field: label }) : t('byHand'));
-    if (done) setTimeout(() => setState('idle'), COPIED_MS);
-    else select();
-  };
-  const isDone = state === 'copied';
-  return (
-    <>
-      <button
-        type="button"
-        class={`copy${isDone ? ' good' : ''}${small ? ' small' : ''}`}
-        data-action="copy"
-        aria-label={t('copyOf', { field: label })}
-        onClick={() => void copy()}
-      >
-        <Picture icon={isDone ? 'good' : 'copy'} />
-        {!small && <span>{t(isDone ? 'copied' : 'copy')}</span>}
-      </button>
-      {state === 'refused' && (
-        <input class="by-hand" ref={field} value={text} readOnly aria-label={label} autocomplete="off" />
-      )}
-      {state === 'refused' && <p class="help by-hand">{t('byHand')}</p>}
-    </>
   );
 }

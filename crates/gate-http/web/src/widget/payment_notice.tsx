@@ -34,7 +34,7 @@ export function PaymentNotice({ view }: { view: ViewOf<'instructions' | 'progres
   return (
     <>
       {(received || due === 'late') && (
-        <div ref={note}>
+        <div ref={note} key={`${received?.amount} ${due}`}>
           <Note icon="info" kind={due === 'arrived' ? 'good' : 'warn'}>
             {received &&
               (missing.startsWith('-') ? (
@@ -57,7 +57,7 @@ export function PaymentNotice({ view }: { view: ViewOf<'instructions' | 'progres
         <p class="countdown">
           <Picture icon="clock" />
           <span>{t('payBefore')}</span>
-          <strong>
+          <strong translate={false}>
             <time>{timeOrMoment(until, now)}</time>
           </strong>
         </p>

@@ -1,3 +1,4 @@
+import { visible } from './address';
 import type { MessageKey } from './i18n';
 
 /** Form of the account that a payout method of the catalogue asks for. */
@@ -39,11 +40,11 @@ function routingNumberFits(digits: string): boolean {
   return /^\d{9}$/.test(digits) && sum > 0 && sum % 10 === 0;
 }
 
-/** A value as the API takes it: banks print their numbers with spaces and hyphens. */
+/** A value as the API takes it: banks print their numbers with spaces and dashes, and an IBAN with its name. */
 function tidy(name: PayoutField, value: string): string {
   if (name === 'account_holder' || name === 'account_type') return value.trim();
-  const plain = value.replace(/[\s\u00ad\u200b-\u200f\u2010-\u2015\u2060\ufeff-]/g, '');
-  return name === 'iban' ? plain.toUpperCase() : plain;
+  const plain = visible(value.normalize('NFKC')).replace(/[\s\p{Pd}\u2212]/gu, '');
+  return name === 'iban' ? plain.toUpperCase().replace(/^IBAN:?/, '') : plain;
 }
 
 /** The fields of this form of account alone. An optional field that is empty is left out. */

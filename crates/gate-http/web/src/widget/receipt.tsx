@@ -1,27 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { isZero, sum } from './decimals';
-import { crypto, money, networkName, t } from './i18n';
+import { money, networkName, t } from './i18n';
 import { Amount, Groups } from './parts';
-import type { Priced, Quote } from './types';
-
-/** What the user gives and what the user gets, as texts with their exact values. */
-export function sums(priced: Priced, currency: string): { give: [string, string]; get: [string, string] } {
-  const fiat: [string, string] = [priced.fiat_amount, money(priced.fiat_amount, currency)];
-  const coins: [string, string] = [priced.crypto_amount, crypto(priced.crypto_amount, priced.asset)];
-  if (priced.side === 'swap') {
-    const source = priced.source_amount ?? '';
-    return { give: [source, crypto(source, priced.source_asset ?? '')], get: coins };
-  }
-  return priced.side === 'on_ramp' ? { give: fiat, get: coins } : { give: coins, get: fiat };
-}
-
-/** The exchange rate is output per input: crypto per fiat on a purchase, fiat per crypto on a sale, target per source on a swap. */
-export function rateOf({ side, asset, source_asset: source, exchange_rate: rate }: Priced, currency: string): string {
-  if (side === 'swap') return `1 ${source} = ${crypto(rate, asset)}`;
-  return side === 'on_ramp'
-    ? `${money('1', currency, { minimumFractionDigits: 0 })} = ${crypto(rate, asset)}`
-    : `1 ${asset} = ${money(rate, currency, { maximumFractionDigits: 10 })}`;
-}
+import { sums } from './terms';
+import type { Quote } from './types';
 
 export function Row({
   label,

@@ -8,6 +8,9 @@ export function onSpeech(draw: () => void): void {
   redraw = draw;
 }
 
+/** Another screen begins, and what was said of the last one no longer holds. */
+export const hush = (): void => void (text = '');
+
 export function say(sentence: string): void {
   if (sentence === text) return;
   text = sentence;

@@ -24,9 +24,12 @@ export type Session = Schemas['EmbedSession'];
 export type Options = Schemas['EmbedOptions'];
 export type SideOptions = Schemas['EmbedSide'];
 export type Network = Schemas['EmbedNetwork'];
+export type Indicative = Schemas['EmbedIndicative'];
 export type Account = Schemas['EmbedAccount'];
 export type QuoteRequest = Body<'createEmbedQuote'>;
 export type PaymentRequest = Body<'createEmbedPayment'>;
+/** How a session ended. */
+export type Outcome = Answer<'retrieveEmbedOutcome'>;
 /** The answers to a provider's form, by field. */
 export type Answers = Record<string, string>;
 

@@ -32,7 +32,9 @@ export interface paths {
          * List the options
          * @description What the session can be paid with, or what the open widget offers, to users in the country of the
          *     query or of the edge. A session with a flow has this side alone, and its asset and chain are the
-         *     only ones. In a swap they are what the user receives, so the other assets are listed too.
+         *     only ones. In a swap they are what the user receives, so the other assets are listed too. The
+         *     indicative prices are those of each asset on its first network, unless `asset` or `network` names
+         *     another choice; nothing else depends on the two.
          */
         get: operations["listEmbedOptions"];
         put?: never;
@@ -173,10 +175,35 @@ export interface paths {
          *
          *     Tier `short` allows 30 requests a minute for your key and the client's address; an IPv6 /64
          *     counts as one address. Tier `medium`, the ceiling, allows 6,000 requests a minute for your key
-         *     from all addresses. Requests from pages that are not yours are counted separately and use up
-         *     neither tier.
+         *     from all addresses. Reads of outcomes count in the same tiers. Requests from pages that are not
+         *     yours are counted separately and use up neither tier.
          */
         post: operations["createEmbedToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embed/outcome": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Read how a session ended
+         * @description For browsers, with a publishable key and the session's client secret, for 30 days after the
+         *     session's end. The page's `Origin`, or without an `Origin` its `Referer`, must equal one of your
+         *     allowed domains. It issues no token. The receipt is for the user alone: deliver after the webhook
+         *     `gate_session.completed`, and after nothing else.
+         *
+         *     It counts in the same tiers as the bootstrap.
+         */
+        post: operations["retrieveEmbedOutcome"];
         delete?: never;
         options?: never;
         head?: never;
@@ -226,9 +253,15 @@ export interface components {
             target_network: string | null;
             /** @description The destination that the partner named, or null. */
             wallet_address: string | null;
-            /** @description Where the user is redirected after success. */
-            return_url: string;
-            /** @description Where the user is redirected after cancelling, or null. */
+            /**
+             * @description Where the user is redirected after success, or null if its origin is no longer one of the
+             *     partner's allowed domains.
+             */
+            return_url: string | null;
+            /**
+             * @description Where the user is redirected after cancelling, or null. Null also if its origin is no longer one
+             *     of the partner's allowed domains.
+             */
             cancel_url: string | null;
             /**
              * Format: date-time
@@ -242,6 +275,8 @@ export interface components {
             server_time: string;
             /** @description The look of the widget. */
             branding: components["schemas"]["Branding"];
+            /** @description Who takes the money. */
+            merchant: components["schemas"]["Merchant"];
             /** @description Whether the user must be verified. */
             verification: components["schemas"]["EmbedSessionVerification"];
             payment: components["schemas"]["EmbedPayment"] | null;
@@ -277,6 +312,17 @@ export interface components {
             accent_color: string | null;
             /** @description The name shown to users, or null. */
             brand_name: string | null;
+        };
+        /** @description Who takes the money. A field is null unless the operator has set it. */
+        Merchant: {
+            /** @description The name of the company in its register, or null. */
+            legal_name: string | null;
+            /** @description Where users get help: an absolute https URL, or null. */
+            support_url: string | null;
+            /** @description The terms: an absolute https URL, or null. */
+            terms_url: string | null;
+            /** @description The privacy notice: an absolute https URL, or null. */
+            privacy_url: string | null;
         };
         /** @description Whether the user must be verified. */
         EmbedSessionVerification: {
@@ -401,7 +447,7 @@ export interface components {
             methods: components["schemas"]["EmbedMethod"][];
             /**
              * @description Prices of the session's amount at this time, which promise nothing. Empty for a swap,
-             *     and if no rate is known.
+             *     if no rate is known, and if the asset and the network of the query are not on offer.
              */
             indicative: components["schemas"]["EmbedIndicative"][];
         };
@@ -419,6 +465,8 @@ export interface components {
         EmbedNetwork: {
             /** @description The chain's name. It is case-sensitive. */
             chain: string;
+            /** @description The asset's contract, which is the address of no wallet; null for the chain's native asset. */
+            contract_address: string | null;
             /** @description Whether it is an EVM chain. */
             evm: boolean;
         };
@@ -446,7 +494,10 @@ export interface components {
          * @enum {string}
          */
         EmbedAccount: "iban" | "uk" | "us";
-        /** @description The price of the session's amount for one asset by one method, on the asset's first chain. */
+        /**
+         * @description The price of the session's amount for one asset by one method, on the network of the query or
+         *     else on the asset's first chain.
+         */
         EmbedIndicative: {
             /** @description The asset. */
             asset: string;
@@ -624,7 +675,10 @@ export interface components {
             target_token: string | null;
             /** @description The session's chain, or null. */
             target_network: string | null;
-            /** @description Where the user is redirected after success, or null. */
+            /**
+             * @description Where the user is redirected after success, or null. Null also if its origin is no longer one of
+             *     your allowed domains.
+             */
             return_url: string | null;
             flow: components["schemas"]["Flow"] | null;
             /** @description The look of the widget. */
@@ -634,6 +688,93 @@ export interface components {
              *     `currency_not_supported`, `asset_not_supported` or `corridor_not_available`.
              */
             unavailable_reason: string | null;
+        };
+        /** @description The session whose outcome is read. */
+        RetrieveEmbedOutcomeRequest: {
+            /** @description The client secret of the session. */
+            clientSecret: string;
+        };
+        /** @description How a session ended. */
+        EmbedOutcome: {
+            /** @description `embed_outcome` */
+            object: string;
+            /** @description Session id. */
+            session_id: string;
+            /** @description The mode of the session. */
+            mode: components["schemas"]["Mode"];
+            /** @description How the session ended. */
+            status: components["schemas"]["EmbedOutcomeStatus"];
+            /** @description The look of the widget. */
+            branding: components["schemas"]["Branding"];
+            /** @description Who takes the money. */
+            merchant: components["schemas"]["Merchant"];
+            /** @description The bound amount as you wrote it. */
+            amount: string;
+            /** @description ISO 4217 code, in upper case. */
+            currency: string;
+            flow: components["schemas"]["Flow"] | null;
+            /**
+             * @description Where the user is redirected after success, or null if its origin is no longer one of your
+             *     allowed domains.
+             */
+            return_url: string | null;
+            /**
+             * @description Where the user is redirected after cancelling, or null. Null also if its origin is no longer one
+             *     of your allowed domains.
+             */
+            cancel_url: string | null;
+            /**
+             * Format: date-time
+             * @description When the session ended.
+             */
+            ended_at: string;
+            /** @description The session's newest payment, whatever its outcome, or null if none was begun. */
+            payment_id: string | null;
+            receipt: components["schemas"]["EmbedReceipt"] | null;
+        };
+        /**
+         * @description How a session ended.
+         * @enum {string}
+         */
+        EmbedOutcomeStatus: "completed" | "expired" | "cancelled";
+        /** @description The payment that completed a session. */
+        EmbedReceipt: {
+            /** @description The reference of the payment's transaction. */
+            reference: string;
+            /** @description Purchase, sale or swap. */
+            side: components["schemas"]["Flow"];
+            /** @description The method; null for a swap. */
+            payment_method: string | null;
+            /** @description The fiat side. */
+            fiat_amount: string;
+            /** @description The currency of the fiat side. */
+            currency: string;
+            /** @description The crypto side. */
+            crypto_amount: string;
+            /** @description Output per input before fees. */
+            exchange_rate: string;
+            /** @description The fees. */
+            fees: components["schemas"]["Fees"];
+            /** @description The asset that the user received, or sold in a sale. */
+            asset: string;
+            /** @description Its chain. */
+            network: string;
+            /** @description The asset that the user sent in a swap, or null. */
+            source_asset: string | null;
+            /** @description Its chain, or null. */
+            source_network: string | null;
+            /** @description How much of it the user sent, or null. */
+            source_amount: string | null;
+            /**
+             * @description The first six characters and the last four of the address that received the asset. Null for a
+             *     sale, and for a payment that the user did not make in the widget.
+             */
+            wallet_address: string | null;
+            /**
+             * Format: date-time
+             * @description When the payment was created.
+             */
+            created_at: string;
         };
     };
     responses: never;
@@ -669,6 +810,10 @@ export interface operations {
             query?: {
                 /** @description The user's country, an ISO 3166 code; by default the country that the edge reports */
                 country_code?: string;
+                /** @description The asset that the indicative prices are for; by default each */
+                asset?: string;
+                /** @description The network that the indicative prices are for, by default the first one of the asset. It is case-sensitive */
+                network?: string;
             };
             header?: never;
             path?: never;
@@ -842,6 +987,38 @@ export interface operations {
             };
         };
     };
+    retrieveEmbedOutcome: {
+        parameters: {
+            query?: {
+                /** @description The publishable key, if no header can be sent */
+                publishable_key?: string;
+            };
+            header?: {
+                /** @description The origin of the page, as browsers send it */
+                Origin?: string;
+                /** @description Used if there is no `Origin` */
+                Referer?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetrieveEmbedOutcomeRequest"];
+            };
+        };
+        responses: {
+            /** @description How the session ended */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbedOutcome"];
+                };
+            };
+        };
+    };
 }
 
 /** The error codes that the calls of the widget can return, by status. */
@@ -851,7 +1028,7 @@ export interface ErrorCodes {
   403: 'client_secret_invalid' | 'gate_not_enabled' | 'key_expired' | 'key_kind_not_allowed' | 'key_revoked' | 'live_key_on_sandbox' | 'organization_suspended' | 'origin_not_allowed' | 'scope_missing' | 'session_not_open' | 'session_required' | 'test_key_on_live' | 'verification_rejected' | 'verification_required';
   404: 'resource_not_found';
   408: 'request_timeout';
-  409: 'idempotency_in_progress' | 'payment_not_cancellable' | 'quote_consumed' | 'quote_expired' | 'quote_session_mismatch' | 'quote_superseded' | 'rate_unavailable' | 'session_not_open' | 'session_payment_in_progress' | 'wallet_mismatch';
+  409: 'idempotency_in_progress' | 'payment_not_cancellable' | 'quote_consumed' | 'quote_expired' | 'quote_session_mismatch' | 'quote_superseded' | 'rate_unavailable' | 'session_not_open' | 'session_open' | 'session_payment_in_progress' | 'wallet_mismatch';
   413: 'body_too_large';
   415: 'unsupported_media_type';
   429: 'rate_limited';

@@ -21,17 +21,17 @@ function schemasOf(part, document, found = {}) {
   return found;
 }
 
-/** The document of the widget with the one call that the document of the partner describes: the bootstrap. */
+/** The document of the widget with the calls of pages, which the document of the partner describes. */
 async function widgetCalls() {
   const [widget, partner] = await Promise.all([read('gate-embed-v1'), read('gate-v1')]);
-  const path = '/v1/embed/bootstrap';
-  const { post } = partner.paths[path];
-  const responses = Object.fromEntries(
-    Object.entries(post.responses).map(([status, one]) => [status, one.$ref ? follow(one.$ref, partner) : one]),
-  );
-  const bootstrap = { ...post, responses };
-  Object.assign(widget.components.schemas, schemasOf(bootstrap, partner));
-  widget.paths[path] = { post: bootstrap };
+  for (const [path, { post }] of Object.entries(partner.paths).filter(([path]) => path.startsWith('/v1/embed/'))) {
+    const responses = Object.fromEntries(
+      Object.entries(post.responses).map(([status, one]) => [status, one.$ref ? follow(one.$ref, partner) : one]),
+    );
+    const call = { ...post, responses };
+    Object.assign(widget.components.schemas, schemasOf(call, partner));
+    widget.paths[path] = { post: call };
+  }
   return widget;
 }
 

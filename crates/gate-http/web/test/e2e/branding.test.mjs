@@ -3,7 +3,19 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { act, allowOrigins, axe, editSession, launchBrowser, NARROW, openCheckout, step, walk, WIDE } from './shop.mjs';
+import {
+  act,
+  allowOrigins,
+  axe,
+  editSession,
+  hold,
+  launchBrowser,
+  NARROW,
+  openCheckout,
+  step,
+  walk,
+  WIDE,
+} from './shop.mjs';
 
 const MIN_TEXT_CONTRAST = 4.5;
 const MIN_EDGE_CONTRAST = 3;
@@ -119,6 +131,18 @@ async function expectReadable(page, name, branding) {
   }
 }
 
+/** The ring of a busy button is as clear as its text. */
+async function expectRing(page, name) {
+  await page.locator('.main .sign.wait').waitFor();
+  for (const colorScheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.locator(`html[data-theme="${colorScheme}"]`).waitFor({ state: 'attached' });
+    const [ring, { text, fill }] = [await colorsOf(page, '.main .sign.wait'), await colorsOf(page, '.main')];
+    assert.deepEqual(ring.text, text, `${name}, ${colorScheme}: colour of the ring`);
+    assert.ok(contrast(ring.text.color, fill.color) >= MIN_EDGE_CONTRAST, `${name}, ${colorScheme}: ring`);
+  }
+}
+
 for (const [name, branding] of Object.entries(COLORS)) {
   test(`text and buttons stay clear in a brand of ${name}`, async () => {
     const page = await openBranded(branding, { amount: '100.31' });
@@ -126,7 +150,10 @@ for (const [name, branding] of Object.entries(COLORS)) {
     await walk(page, 'confirm', {
       look: (reached) => (looks.includes(reached) ? expectReadable(page, reached, branding) : undefined),
     });
+    const release = await hold(page, /\/v1\/embed\/payments$/);
     await act(page, 'pay');
+    await expectRing(page, name);
+    release();
     await step(page, 'failed');
     await expectReadable(page, 'failed', branding);
     await page.context().close();

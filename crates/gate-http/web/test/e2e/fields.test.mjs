@@ -4,6 +4,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { act, expectRecords, FLOWS, IBAN, launchBrowser, openCheckout, step, WALLET, walk } from './shop.mjs';
 
+/** The contract of USDC on Ethereum. */
+const USDC = '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48';
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 const SIDES = Object.keys(FLOWS);
 
@@ -61,6 +63,16 @@ for (const [form, pasted] of [
   });
 }
 
+test('address is pasted by its button', async () => {
+  const page = await openDetails({ target_network: 'ethereum' });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.evaluate((copied) => navigator.clipboard.writeText(copied), ` ${WALLET} `);
+  await act(page, 'paste');
+  await page.locator('[data-step="details"] .fine').waitFor();
+  assert.equal((await payFromDetails(page)).wallet_address, WALLET);
+  await page.context().close();
+});
+
 test('address that cannot be paid to is refused with its own reason, before a price is asked for', async () => {
   const page = await openDetails({});
   await page.selectOption('[name=network]', 'ethereum');
@@ -72,6 +84,8 @@ test('address that cannot be paid to is refused with its own reason, before a pr
     // One letter in the wrong case fails the checksum.
     [WALLET.replace('E7', 'e7'), ['invalid_address', 'address_checksum_mismatch']],
     [`0x${'1'.repeat(10_000)}`, ['invalid_address']],
+    [USDC, ['invalid_address']],
+    ['0x000000000000000000000000000000000000dEaD', ['invalid_address']],
   ]) {
     await paste(page, 'wallet_address', ` ${pasted}\n`);
     assert.equal((await page.inputValue('[name=wallet_address]')).trim(), pasted);
@@ -157,7 +171,7 @@ test('fields neither zoom nor correct on a phone, and cut nothing', async () => 
     maxlength: null,
   };
   assert.deepEqual(named.wallet_address, plain);
-  assert.deepEqual(named.iban, plain);
+  assert.deepEqual(named.iban, { ...plain, autocapitalize: 'characters' });
   assert.equal(named.account_holder.autocomplete, 'name');
   assert.equal(named.account_holder.maxlength, null);
 });

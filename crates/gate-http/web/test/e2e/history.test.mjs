@@ -3,7 +3,17 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CACHED } from './hosts.mjs';
-import { act, expectRecords, giveUp, launchBrowser, openCheckout, sandbox, step, walk } from './shop.mjs';
+import {
+  act,
+  createSession,
+  expectRecords,
+  giveUp,
+  launchBrowser,
+  openCheckout,
+  sandbox,
+  step,
+  walk,
+} from './shop.mjs';
 
 const PAYABLE = '[data-action="pay"]:not([aria-disabled="true"])';
 
@@ -97,7 +107,7 @@ for (const [name, options] of [
       await other.goto(page.address);
       await step(other, 'choose');
       await giveUp(other);
-      await step(other, 'over');
+      await other.waitForURL(/\?cancelled/);
       await goBack(page, isCached);
       await page.locator('[data-step="over"] [data-code="session_cancelled"]').waitFor();
       await page.context().close();
@@ -117,7 +127,7 @@ for (const [name, options] of [
       await goBack(page, isCached);
       const pay = page.locator(`[data-step="confirm"] ${PAYABLE}`);
       if (!isCached) {
-        await walk(page, 'confirm');
+        await walk(page, 'confirm', { from: 'price' });
       }
       const paid = page.waitForRequest(
         (request) => request.method() === 'POST' && request.url().endsWith('/v1/embed/payments'),
@@ -132,3 +142,25 @@ for (const [name, options] of [
     });
   });
 }
+
+test('back from a link that was pasted into the tab shows the order before it', async () => {
+  const browser = await launchBrowser();
+  const page = await open(browser);
+  const amount = (value) => page.locator(`.sum [data-value="${value}"]`).waitFor();
+  await walk(page, 'details');
+  const { url } = await createSession({ flow: 'on_ramp', amount: '77.00' });
+  await Promise.all([
+    page.waitForEvent('load'),
+    page.evaluate((hash) => {
+      globalThis.location.hash = hash;
+    }, new URL(url).hash),
+  ]);
+  await amount('77.00');
+  await step(page, 'choose');
+  await page.goBack();
+  await amount('100.00');
+  await step(page, 'details');
+  await page.goForward();
+  await amount('77.00');
+  await browser.close();
+});

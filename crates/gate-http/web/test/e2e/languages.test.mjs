@@ -19,11 +19,9 @@ const VALUES = [
   /\b(test_tx|pi_test|po_test|gs_test)_\w+/,
   /\b0x[0-9a-f]{6,}\b/i,
   /US\$|\$US/,
-  /\b(Penstock|Northwind Goods)\b/,
-  /\b(Tether|USD Coin|Bitcoin|Ether|Tron|Ethereum|Bsc|Polygon|Solana)\b/,
+  /\b(Penstock|Northwind Goods( GmbH)?)\b/,
+  /\b(Tether|USD Coin|Bitcoin|Ether|Tron|Ethereum|BNB Smart Chain|Polygon|Solana)\b/,
   /\b(EUR|GBP|USD|USDT|USDC|BTC|ETH)\b/,
-  // The verifier's reason is in its own language.
-  'The sandbox rejects amounts that end in .62.',
 ];
 
 const literal = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');

@@ -1,4 +1,4 @@
-// The connection of a browser breaks: at calls of the flow, at each file that the widget loads later, and for a while at each step. The
+// The connection of a browser breaks: at calls of the flow, at each file that is loaded when it is needed, and for a while at each step. The
 // customer continues from where it was lost, and the partner's API shows at most one payment. `test/flow` plays every other loss.
 
 import assert from 'node:assert/strict';
@@ -7,6 +7,7 @@ import {
   act,
   decision,
   editSession,
+  giveUp,
   embedded,
   expectRecords,
   hold,
@@ -193,7 +194,7 @@ test('connection that is down for a while has its screen at each step, and the s
     await act(page, 'pay');
     await step(page, 'instructions');
     await interrupt(page, 'instructions');
-    await act(page, 'cancel');
+    await giveUp(page);
     await step(page, 'price');
   };
   const page = await inTime(() => openCheckout(browser, { amount: '100.33' }), cancel);

@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { act, expectRecords, hold, launchBrowser, openCheckout, recordsOf, sandbox, step, walk } from './shop.mjs';
 
 const DAY_MS = 86_400_000;
@@ -116,7 +117,8 @@ test('price that runs out at confirm is renewed, and only a further click pays',
   await moveRate('1.3100');
   const now = await expectChange(page, old);
 
-  // The price of the first page is older, so it has run out too.
+  // The price of the first page is older, so it runs out within the 10 seconds by which the other one was renewed early.
+  await delay(11_000);
   await late.bringToFront();
   await act(late, 'pay');
   const lateNow = await expectChange(late, lateOld);

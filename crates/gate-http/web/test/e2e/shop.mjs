@@ -315,10 +315,10 @@ export async function axe(frame, options, read) {
   return frame.evaluate(`axe.run(document, ${JSON.stringify(options)}).then(${read})`);
 }
 
-/** Runs axe in the page and in its frames. */
-export async function audit(page, name = '') {
+/** Runs axe in the page and in its frames. `rules` can switch rules off. */
+export async function audit(page, name = '', rules = {}) {
   for (const frame of page.frames()) {
-    const options = { runOnly: { type: 'tag', values: AXE_TAGS }, iframes: false, resultTypes: ['violations'] };
+    const options = { runOnly: { type: 'tag', values: AXE_TAGS }, iframes: false, resultTypes: ['violations'], rules };
     const violations = await axe(frame, options, (result) =>
       result.violations.map(({ id, nodes }) => ({ id, targets: nodes.map((node) => node.target.join(' ')) })),
     );

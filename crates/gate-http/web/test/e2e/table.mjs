@@ -63,15 +63,16 @@ function measureSizes() {
   const assets = readdirSync(join(dist, 'assets'));
   const sizes = (pattern) => assets.filter((name) => pattern.test(name)).map((name) => gzipped(`assets/${name}`));
   const sum = (all) => all.reduce((total, size) => total + size, 0);
-  const start = gzipped('embed.html') + sum(sizes(/^(widget|chunk)-/));
+  const [...start] = readFileSync(join(dist, 'embed.html'), 'utf8').matchAll(/\/(assets\/[^"]+)/g);
+  const first = gzipped('embed.html') + sum(start.map(([, path]) => gzipped(path)));
   const languages = sizes(new RegExp(`^(${Object.keys(LANGUAGES).join('|')})-`));
-  const totals = [
-    ['largest language', Math.max(...languages)],
-    ['checks of addresses', sum(sizes(/^address_checks-/))],
-  ];
-  for (const [what, size] of totals) {
-    row(`size of page, script, style and ${what}`, `${start + size} bytes`, '≤ 40 kB gzipped', start + size <= 40 * KB);
-  }
+  const size = first + Math.max(...languages) + sum(sizes(/^address_checks-/));
+  row(
+    'size of the first load: page, script, style, largest language, address checks',
+    `${size} bytes`,
+    '≤ 45 kB gzipped',
+    size <= 45 * KB,
+  );
   for (const name of ['gate.js', 'gate.mjs']) {
     row(`size of ${name}`, `${gzipped(name)} bytes`, '≤ 6 kB gzipped', gzipped(name) <= 6 * KB);
   }

@@ -9,7 +9,7 @@ import { lastOf, sessionOf, stepOf, waits } from '../../src/widget/flow/state';
 import type { Step } from '../../src/widget/flow/steps';
 import { viewOf, type View } from '../../src/widget/flow/view';
 import type { Frame } from '../../src/widget/frame';
-import { forgetIntent, recall } from '../../src/widget/memory';
+import { forgetIntent, recall, remember } from '../../src/widget/memory';
 import { Gate, type Request, type Response } from './gate';
 import { freeze, START } from './objects';
 
@@ -59,9 +59,11 @@ export class Page {
     Object.assign(globalThis, {
       addEventListener: this.#browser.addEventListener.bind(this.#browser),
       document: { visibilityState: 'visible', addEventListener: () => undefined, getElementById: () => null },
+      history: { state: null },
       fetch: (url: string, request: RequestInit) => this.#fetch(url, request),
     });
     forgetIntent(this.gate.session.id);
+    remember(`draft.${this.gate.session.id}`, null);
     const frame = { post: (message: Message) => this.messages.push(message) } as unknown as Frame;
     this.flow = flowOf({
       api: apiOf('', () => this.token),

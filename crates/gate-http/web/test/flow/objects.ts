@@ -36,6 +36,7 @@ export const sessionWith = (changes: Partial<Session> = {}): Session => ({
     accent_color: null,
     brand_name: null,
   },
+  merchant: { legal_name: null, support_url: null, terms_url: null, privacy_url: null },
   verification: { status: 'not_required', reason: null },
   payment: null,
   version: '0000000000000001',
@@ -102,17 +103,25 @@ export const taskWith = (changes: Partial<VerificationTask> = {}): VerificationT
   ...changes,
 });
 
+/** The contracts of USDC on the networks below. */
+export const USDC = '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359';
+export const USDC_SOLANA = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
 const ASSETS = [
   {
     symbol: 'USDC',
     name: 'USD Coin',
     networks: [
-      { chain: 'polygon', evm: true },
-      { chain: 'solana', evm: false },
+      { chain: 'polygon', evm: true, contract_address: USDC },
+      { chain: 'solana', evm: false, contract_address: USDC_SOLANA },
     ],
     limits: null,
   },
-  { symbol: 'BTC', name: 'Bitcoin', networks: [{ chain: 'bitcoin', evm: false }], limits: null },
+  {
+    symbol: 'BTC',
+    name: 'Bitcoin',
+    networks: [{ chain: 'bitcoin', evm: false, contract_address: null }],
+    limits: null,
+  },
 ];
 const SEPA = { id: 'sepa', name: 'SEPA transfer', currency: 'EUR' };
 

@@ -159,7 +159,15 @@ test('wallet of the partner is asked once, for the payment that this page made u
   const play = at('confirm', FRAMED).does('pay').paid(swap());
   play.hears().hears({ version: '2' });
   assert.deepEqual(deposits(play), [
-    { type: 'deposit', request_id: 'pay_1', asset: 'BTC', network: 'bitcoin', amount: '0.002', address: 'bc1qexample' },
+    {
+      type: 'deposit',
+      request_id: 'pay_1',
+      asset: 'BTC',
+      network: 'bitcoin',
+      amount: '0.002',
+      address: 'bc1qexample',
+      memo: null,
+    },
   ]);
   assert.equal(play.view.step === 'instructions' && play.view.ask, 'wallet');
 });
@@ -179,6 +187,18 @@ test('wallet is not asked for another payment, another key, a purchase, or witho
   );
   assert.deepEqual(deposits(at('confirm').does('pay').paid(swap())), []);
   assert.deepEqual(deposits(open({ ...FRAMED, session: { payment } })), []);
+});
+
+test('wallet is asked to send a memo only if the SDK of the page hands memos on, and the address is shown otherwise', () => {
+  const withMemo = (canDepositMemo: boolean, memo: string) =>
+    at('confirm', { host: { ...FRAMED.host, canDepositMemo } })
+      .does('pay')
+      .paid(swap({ instructions: { address: 'bc1qexample', memo } }));
+  assert.equal(deposits(withMemo(true, '10447'))[0]?.['memo'], '10447');
+  const play = withMemo(false, '10447');
+  assert.deepEqual(deposits(play), []);
+  assert.equal(play.view.step === 'instructions' && play.view.ask, 'crypto');
+  assert.equal(deposits(withMemo(false, ''))[0]?.['memo'], null);
 });
 
 test('wallet that has sent leads to the progress, and one that has not to the instructions', () => {

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import type { Draft } from '../../src/widget/draft';
 import type { Effect, Event } from '../../src/widget/flow/events';
+import type { Kept } from '../../src/widget/flow/kept';
 import type { Message } from '../../src/widget/flow/messages';
 import { reduce } from '../../src/widget/flow/reduce';
 import { Refusal, type NoAnswer } from '../../src/widget/flow/refusals';
@@ -17,6 +18,7 @@ interface Settings {
   readonly session?: Partial<Session>;
   readonly host?: Partial<Host>;
   readonly isFramed?: boolean;
+  readonly kept?: Kept;
 }
 
 export class Play {
@@ -114,7 +116,8 @@ export const begin = ({ host, isFramed = false }: Settings = {}): Play =>
 /** A page that has read the session. */
 export function open(settings: Settings = {}, settles = true): Play {
   const session = sessionWith(settings.session);
-  return begin(settings).send({ type: 'loaded', options: OPTIONS, session, settles }).ends();
+  const { kept = null } = settings;
+  return begin(settings).send({ type: 'loaded', options: OPTIONS, session, settles, kept }).ends();
 }
 
 type Goal = 'details' | 'price' | 'verification' | 'confirm';

@@ -8,11 +8,56 @@ import { at, refusal, type Play } from './play';
 const mayPay = ({ view }: Play) => 'mayPay' in view && view.mayPay;
 const isAsked = (play: Play) => play.started?.do === 'quote';
 
-test('price is renewed 10 seconds before its end on its own step, and at its end on confirm', () => {
-  assert.equal(isAsked(at('price').tick(49_999)), false);
-  assert.equal(isAsked(at('price').tick(50_000)), true);
-  assert.equal(isAsked(at('confirm').tick(59_999)), false);
-  assert.equal(isAsked(at('confirm').tick(60_000)), true);
+test('price is renewed 10 seconds before its end', () => {
+  for (const step of ['price', 'confirm'] as const) {
+    assert.equal(isAsked(at(step).tick(49_999)), false);
+    assert.equal(isAsked(at(step).tick(50_000)), true);
+  }
+});
+
+test('price holds to its end while the next one is on its way', () => {
+  const play = at('price').tick(50_000);
+  assert.equal(play.view.work, null);
+  assert.equal(play.does('continue').step, 'confirm');
+  assert.deepEqual([play.wait(10_000).view.work, mayPay(play)], ['price', false]);
+});
+
+test('click for a price that is being renewed pays the same price as soon as it has arrived', () => {
+  const play = at('confirm').tick(50_000).does('pay');
+  assert.deepEqual([play.running, play.view.work], ['quote', 'pay']);
+  play.quoted({ id: 'quote_2' });
+  assert.deepEqual(play.started, { do: 'pay', body: { quote_id: 'quote_2' }, isRepeated: false });
+});
+
+test('click for a price that is being renewed pays no other price', () => {
+  const play = at('confirm').tick(50_000).does('pay').quoted({ id: 'quote_2', exchange_rate: '1.20' });
+  assert.deepEqual([play.started, play.running, play.view.work], [undefined, undefined, null]);
+  assert.equal('price' in play.view && play.view.price?.before?.id, 'quote_1');
+  const refused = at('confirm').tick(50_000).does('pay').ends(refusal(409, 'rate_unavailable'));
+  assert.equal(refused.started, undefined);
+  assert.equal(refused.tick(15_000).quoted().started, undefined);
+});
+
+test('click for a price that is being renewed ends with that call, and with a step back', () => {
+  const lost = at('confirm').tick(50_000).does('pay').ends(refusal(401, 'unauthorized'));
+  lost.wait(600_000).send({ type: 'token', token: 'token_2', host: undefined }).hears().ends();
+  lost.tick();
+  assert.equal(lost.running, 'quote');
+  assert.equal(lost.quoted({ id: 'quote_2' }).started, undefined);
+  const back = at('confirm').tick(50_000).does('pay').does('back').does('continue');
+  assert.deepEqual([back.step, back.quoted({ id: 'quote_2' }).started], ['confirm', undefined]);
+});
+
+test('verification that is pending is looked at, also if the price was being renewed', () => {
+  const verification = { status: 'pending', reason: null } as const;
+  const play = at('price', { session: { verification } }).tick(50_000).does('continue');
+  assert.equal(play.step, 'verification');
+  assert.deepEqual(play.quoted().started, { do: 'verify', answers: null });
+});
+
+test('price that another page of the session has superseded by a different one has run out', () => {
+  const play = at('confirm').does('pay').ends(refusal(409, 'quote_superseded')).hears().ends();
+  assert.equal(play.quoted({ exchange_rate: '1.20' }).live.trouble?.text, 'ranOut');
 });
 
 test('price is not renewed on other steps, in a hidden page, or while a call runs', () => {
@@ -65,7 +110,7 @@ test('price ends by the clock of the server', () => {
   assert.ok(isAsked(play.tick()));
   play.send({ type: 'quoted', quote: quoteAt(START) }).ends();
   assert.equal('secondsLeft' in play.view && play.view.secondsLeft, 60);
-  assert.equal(isAsked(play.tick(59_000)), false);
+  assert.equal(isAsked(play.tick(49_000)), false);
 });
 
 test('price that ran out is never paid: the click asks for a new one', () => {
@@ -129,7 +174,8 @@ for (const code of ['quote_expired', 'quote_superseded', 'quote_consumed']) {
     assert.deepEqual(play.started, { do: 'refresh', follow: 'price', because: code });
     assert.equal(play.hears().ends().started?.do, 'quote');
     play.quoted({ id: 'quote_2' });
-    assert.deepEqual([play.live.trouble?.code, play.live.trouble?.text], [code, 'ranOut']);
+    const text = code === 'quote_superseded' ? 'otherWindow' : 'ranOut';
+    assert.deepEqual([play.live.trouble?.code, play.live.trouble?.text], [code, text]);
     const { started } = play.does('pay');
     assert.equal(started?.do === 'pay' && started.body.quote_id, 'quote_2');
   });

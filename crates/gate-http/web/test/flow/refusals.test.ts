@@ -17,13 +17,13 @@ const OUTCOMES: readonly [RegExp, Outcome][] = [
   [/^501 /, 'unavailable'],
   [/^(408|500|503) |^409 idempotency_in_progress$/, 'unreachable'],
   [/ (quote_session_mismatch|unknown_currency)$/, 'unavailable'],
-  [/ session_(not_open|payment_in_progress)$/, 'read'],
+  [/ session_(not_open|open|payment_in_progress)$/, 'read'],
   [/ quote_/, 'price'],
   [/ verification_/, 'verification'],
   [/^403 /, 'unavailable'],
   [/ rate_unavailable$/, 'noRate'],
   [/ amount_out_of_range$/, 'outOfRange'],
-  [/ invalid_address$/, 'walletElse'],
+  [/ invalid_address$/, 'walletRefused'],
   [/ address_checksum_mismatch$/, 'walletSum'],
   [/ wallet_mismatch$/, 'walletMismatch'],
   [/ (network|asset|corridor)_\w+$/, 'notOffered'],
@@ -249,6 +249,7 @@ test('token and what the page around the frame has decided come together', () =>
   assert.deepEqual(play.state.is === 'waiting' && play.state.host, {
     isFramed: false,
     canDeposit: true,
+    canDepositMemo: false,
     lockedSide: 'swap',
   });
   assert.deepEqual(play.started, { do: 'load' });

@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { Misfit } from '../../src/widget/address_checks';
 import { NoAnswer } from '../../src/widget/flow/refusals';
 import type { Effect } from '../../src/widget/flow/events';
+import type { MessageKey } from '../../src/widget/i18n';
 import type { Payment, Session } from '../../src/widget/types';
 import { instant, OPTIONS, paymentWith, sessionWith, START, taskWith, WALLET } from './objects';
 import { at, begin, open, Play, refusal } from './play';
@@ -84,7 +86,7 @@ test('sides are those that offer something, and one if it is fixed', () => {
   const [first, ...others] = OPTIONS.sides;
   assert.ok(first);
   const options = { ...OPTIONS, sides: [{ ...first, assets: [] }, ...others] };
-  const play = begin().send({ type: 'loaded', options, session: sessionWith(), settles: false }).ends();
+  const play = begin().send({ type: 'loaded', options, session: sessionWith(), settles: false, kept: null }).ends();
   assert.deepEqual(sides(play), ['off_ramp', 'swap']);
   assert.equal(play.live.draft.side, 'off_ramp');
 });
@@ -92,7 +94,13 @@ test('sides are those that offer something, and one if it is fixed', () => {
 test('session without anything on offer is unavailable, unless it has a payment or is over', () => {
   const options = { ...OPTIONS, sides: [] };
   const load = (session: Partial<Session>) =>
-    begin({ isFramed: true }).send({ type: 'loaded', options, session: sessionWith(session), settles: false });
+    begin({ isFramed: true }).send({
+      type: 'loaded',
+      options,
+      session: sessionWith(session),
+      settles: false,
+      kept: null,
+    });
   const play = load({});
   assert.equal(play.step, 'unavailable');
   assert.deepEqual(play.messages, [{ type: 'unavailable', reason: 'no_options' }]);
@@ -172,8 +180,9 @@ test('each misfit has its text', () => {
   const misfits = [
     ['sum', 'walletSum'],
     ['else', 'walletElse'],
-    [{ other: 'bitcoin' }, 'walletOther'],
-  ] as const;
+    ['dead', 'walletDead'],
+    [{ others: ['bitcoin'] }, 'walletOther'],
+  ] satisfies [Misfit, MessageKey][];
   for (const [misfit, text] of misfits) {
     const play = typed('0xabc').send({ type: 'checked', address: '0xabc', chain: 'polygon', misfit });
     assert.equal(faultOf(play), text);

@@ -375,6 +375,32 @@ describe('presentation', () => {
     });
   }
 
+  test('pay_buttons_are_in_sight_on_a_laptop', async () => {
+    await page.setViewportSize({ width: 1280, height: 800 });
+    await open();
+    for (const action of ['embed', 'redirect', 'link']) {
+      const { y, height } = await page.locator(`[data-action=${action}]`).boundingBox();
+      assert.ok(y + height <= 800, `${action} ends at ${y + height} px`);
+    }
+  });
+
+  for (const [action, selector] of [
+    ['embed', '#ramp iframe'],
+    ['link', '#link-box'],
+  ]) {
+    test(`${action}_opens_in_sight_of_a_page_that_was_scrolled`, async () => {
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await open();
+      await page.evaluate(() => window.scrollTo(0, 400));
+      await page.click(`[data-action=${action}]`);
+      await page.waitForSelector(selector);
+      await page.waitForFunction((opened) => {
+        const { top, bottom } = document.querySelector(opened).getBoundingClientRect();
+        return top >= 0 && bottom <= innerHeight;
+      }, selector);
+    });
+  }
+
   test('order_is_paid_by_keyboard_alone', async () => {
     await open();
     await page.focus('[name=amount]');

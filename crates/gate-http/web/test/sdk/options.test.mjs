@@ -65,8 +65,6 @@ test('each_invalid_option_is_named', () => {
     publishableKey: [undefined, null, '', 'pk_test_', 'pk_prod_abc', 'gsec_x', 7, `${PUBLISHABLE_KEY}\n`],
     environment: ['staging', 'constructor', 5, ''],
     clientSecret: ['', 'secret', 'pk_test_abc', 5, 'gsec_a b'],
-    theme: ['pink', 1, ''],
-    locale: ['not a tag', '', 5],
     flow: ['buy', 'onramp'],
     gateOrigin: [
       '',
@@ -90,6 +88,25 @@ test('each_invalid_option_is_named', () => {
   }
 });
 
+test('locale_or_theme_that_cannot_be_read_is_warned_about_once_and_stops_nothing', (context) => {
+  const { mock } = context.mock.method(console, 'warn', () => {});
+  const cases = {
+    locale: ['', 'pt_BR.UTF-8', 'my language', 'C', 5, {}, Object.create(null), Symbol('de')],
+    theme: ['', 'pink', 'Dark', 1, {}],
+  };
+  for (const [name, values] of Object.entries(cases)) {
+    for (const value of values) {
+      mock.resetCalls();
+      new GateRamp({ ...VALID, [name]: value });
+      new GateRamp({ ...VALID, [name]: value });
+      assert.equal(mock.callCount(), 1, name);
+      const [text, shown] = mock.calls[0].arguments;
+      assert.match(text, new RegExp(`^GateRamp: ${name} must be .* instead of$`));
+      assert.equal(shown, typeof value === 'string' ? `'${value}'` : value);
+    }
+  }
+});
+
 test('npm_package_requires_both_origins', () => {
   for (const name of ['gateOrigin', 'widgetOrigin']) {
     assert.match(
@@ -99,13 +116,17 @@ test('npm_package_requires_both_origins', () => {
   }
 });
 
-test('usual_options_are_accepted', () => {
+test('usual_options_are_accepted', (context) => {
+  const { mock } = context.mock.method(console, 'warn', () => {});
   for (const change of [
     {},
     { clientSecret: undefined },
     { theme: 'auto' },
     { locale: 'fr-CA' },
     { locale: 'de_DE' },
+    { locale: 'frr' },
+    { locale: new Intl.Locale('fr-CA') },
+    { locale: null, theme: null },
     { gateOrigin: 'https://gate.example/' },
     { unknown: 1 },
   ]) {
@@ -114,4 +135,5 @@ test('usual_options_are_accepted', () => {
   for (const create of [createGateOnRamp, createGateOffRamp, createGateSwap]) {
     assert.ok(create(VALID) instanceof GateRamp);
   }
+  assert.equal(mock.callCount(), 0);
 });

@@ -52,8 +52,8 @@ const callbacks: GateRampCallbacks = {
   onUnavailable: ({ reason }: RampUnavailableEvent) => void calls.push(['onUnavailable', reason]),
   onStep: ({ step }: RampStepEvent) => void calls.push(['onStep', step]),
   onQuote: ({ rate, expiresAt }: RampQuoteEvent) => void calls.push(['onQuote', rate, expiresAt]),
-  async onInitiateDeposit({ asset, network, amount, address }: DepositRequest): Promise<DepositResult> {
-    calls.push(['onInitiateDeposit', asset, network, amount, address]);
+  async onInitiateDeposit({ asset, network, amount, address, memo }: DepositRequest): Promise<DepositResult> {
+    calls.push(['onInitiateDeposit', asset, network, amount, address, memo]);
     return { txHash: '0xabc' };
   },
 };
@@ -427,7 +427,7 @@ test('compiled_project_runs_in_a_browser', async () => {
   await page.waitForFunction(() => window.calls.length === 3);
   assert.deepEqual(await page.evaluate(() => window.calls), [
     ['onReady'],
-    ['onInitiateDeposit', 'USDT', 'tron', '1.5', 'TXyz'],
+    ['onInitiateDeposit', 'USDT', 'tron', '1.5', 'TXyz', null],
     ['onSuccess', 'TEST_TX_1', 'gs_test_1'],
   ]);
   assert.equal(await page.evaluate(() => window.refused), 'secret_key_refused');

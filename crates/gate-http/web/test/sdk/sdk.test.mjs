@@ -133,6 +133,7 @@ describe('handshake', () => {
       theme: 'light',
       flow: null,
       can_deposit: false,
+      can_deposit_memo: true,
     });
     assert.deepEqual(world.gate.requests, [
       { authorization: `Bearer ${PUBLISHABLE_KEY}`, query: '', body: { clientSecret: CLIENT_SECRET } },
@@ -280,9 +281,30 @@ describe('handshake', () => {
     await frame.waitForFunction(() => window.received.length === 2);
     assert.deepEqual((await received(frame))[1], { penstock: 1, type: 'theme', theme: 'dark' });
     assert.equal(world.gate.requests.length, 1);
-    await assert.rejects(
-      page.evaluate(() => window.checkout.setTheme('pink')),
-      /theme must be one of 'light', 'dark', 'auto'/,
+  });
+
+  test('locale_and_theme_that_cannot_be_read_start_the_widget_with_its_defaults', async () => {
+    const warnings = [];
+    page.on('console', (message) => message.type() === 'warning' && warnings.push(message.text()));
+    await mount({ locale: 'pt_BR.UTF-8', theme: 'pink' });
+    await callsWith('onReady');
+    const frame = await widgetFrame();
+    await page.evaluate(() => {
+      window.checkout.setTheme('dark');
+      window.checkout.setTheme('pink');
+    });
+    await frame.waitForFunction(() => window.received.length === 3);
+    const [{ locale, theme }, ...changes] = await received(frame);
+    assert.deepEqual([locale, theme, ...changes.map((change) => change.theme)], [null, 'auto', 'dark', 'auto']);
+    assert.deepEqual(
+      warnings.flatMap((text) => {
+        const found = /^GateRamp: (theme|locale) must be .* instead of '(.*)'$/.exec(text);
+        return found ? [found.slice(1)] : [];
+      }),
+      [
+        ['theme', 'pink'],
+        ['locale', 'pt_BR.UTF-8'],
+      ],
     );
   });
 
@@ -410,7 +432,7 @@ describe('forged messages', () => {
   });
 
   test('messages_of_another_shape_are_ignored', async () => {
-    await mount();
+    await mount({}, true);
     await callsWith('onReady');
     const frame = await widgetFrame();
     await frame.evaluate(() => {
@@ -428,6 +450,7 @@ describe('forged messages', () => {
         { type: 'quote', rate: 1.08, expires_at: 'now' },
         { type: 'unavailable' },
         { type: 'deposit', request_id: 'r', asset: 'USDT' },
+        { type: 'deposit', request_id: 'r', asset: 'XRP', network: 'xrpl', amount: '1', address: 'r', memo: 10447 },
         { type: 'constructor' },
         { type: 'token', embed_token: 'x' },
       ]) {
@@ -801,10 +824,17 @@ describe('deposit', () => {
         tx_hash: hash,
       });
       const { asset, network, amount, address } = request;
-      assert.deepEqual(await page.evaluate(() => window.asked), [{ asset, network, amount, address }]);
+      assert.deepEqual(await page.evaluate(() => window.asked), [{ asset, network, amount, address, memo: null }]);
       assert.deepEqual(failures, reports);
     });
   }
+
+  test('wallet_gets_the_memo_of_the_payment', async () => {
+    const frame = await mountWallet('sends');
+    await frame.evaluate((message) => window.send(message), { ...request, memo: '10447' });
+    await frame.waitForFunction(() => window.received.length === 2);
+    assert.deepEqual(await page.evaluate(() => window.asked.map(({ memo }) => memo)), ['10447']);
+  });
 
   test('repeated_request_never_asks_the_wallet_twice', async () => {
     const frame = await mountWallet('sends');

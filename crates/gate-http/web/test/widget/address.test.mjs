@@ -14,12 +14,14 @@ async function load(name) {
 }
 
 const { isName, readAddress } = await load('address.ts');
-const { addressFits, misfitOf } = await load('address_checks.ts');
+const { misfitOf } = await load('address_checks.ts');
 const { ibanFits, payoutFaults, payoutOf } = await load('payout.ts');
 
+const addressFits = async (address, chain, evm) => (await misfitOf(address, { chain, evm }, [])) === null;
+
 const EVM = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
-const TRON = 'TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t';
-const SOLANA = 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v';
+const TRON = 'TJRabPrwbZy45sbavfcjinPJC18kjpRTv8';
+const SOLANA = 'E6Sre16FFhssAPvtauDPPa9VtcpJEaTMDhWdgsvvJsxm';
 /** Every form of the main network: key, script, witness versions 0 (both lengths) and 1. */
 const BITCOIN = [
   '1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa',
@@ -79,12 +81,20 @@ test('address with a changed character fails its checksum', async () => {
   assert.ok(await addressFits(BITCOIN[2].toUpperCase(), 'bitcoin', false));
 });
 
-test('address whose key is unknown to everyone is refused', async () => {
-  assert.equal(await addressFits(`0x${'0'.repeat(40)}`, 'ethereum', true), false);
-  assert.equal(await addressFits('T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb', 'tron', false), false);
-  assert.equal(await addressFits('1'.repeat(32), 'solana', false), false);
-  for (const address of ['1111111111111111111114oLvT2', 'bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq9e75rs'])
-    assert.equal(await addressFits(address, 'bitcoin', false), false, address);
+test('address at which nobody can use coins is refused with its reason', async () => {
+  const zeros = '0'.repeat(36);
+  for (const [chain, addresses] of Object.entries({
+    ethereum: [`0x${zeros}0000`, `0x${zeros}0001`, `0x${zeros}00fF`, `0x${zeros}dEaD`, `0x${zeros}DEAd`],
+    tron: ['T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb'],
+    solana: ['1'.repeat(32)],
+    bitcoin: ['1111111111111111111114oLvT2', 'bc1qqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqqq9e75rs'],
+  })) {
+    const network = { chain, evm: chain === 'ethereum' };
+    for (const address of addresses) assert.equal(await misfitOf(address, network, [network]), 'dead', address);
+  }
+  for (const address of [`0x${zeros}0100`, `0x1${zeros.slice(1)}dead`, `0x1${zeros.slice(1)}0001`]) {
+    assert.ok(await addressFits(address, 'ethereum', true), address);
+  }
 });
 
 /** For each form of addresses in the service: a network that has it, and the payment URI of an address. */
@@ -113,6 +123,7 @@ test('pasted text gives the address alone', async () => {
     ` ${EVM}\n`,
     `\u00a0${EVM}\u200b`,
     `\u202a${EVM}\u202c`,
+    `\u2066\u{e0001}${EVM.slice(0, 9)}\u00ad\ufe0f${EVM.slice(9)}\u3164\u2069`,
     `ethereum:${EVM}`,
     `ethereum:${EVM}@1`,
     `ethereum:pay-${EVM}@1?value=1e18`,
@@ -142,19 +153,24 @@ test('name is told from an address', async () => {
     assert.ok(!isName(text), text);
 });
 
-test('wrong address says whether a character or the network is wrong', async () => {
+test('wrong address says whether a character or the network is wrong, and which networks it is for', async () => {
   const others = [
     { chain: 'ethereum', evm: true },
     { chain: 'tron', evm: false },
     { chain: 'bitcoin', evm: false },
+    { chain: 'polygon', evm: true },
+    { chain: 'ethereum', evm: true },
   ];
   const [ethereum, tron, bitcoin] = others;
   assert.equal(await misfitOf(EVM, ethereum, others), null);
   assert.equal(await misfitOf(EVM.replace('a', 'A'), ethereum, others), 'sum');
   assert.equal(await misfitOf(`${TRON.slice(0, -1)}u`, tron, others), 'sum');
   assert.equal(await misfitOf(BITCOIN[0].replace('z', 'y'), bitcoin, others), 'sum');
-  assert.deepEqual(await misfitOf(TRON, ethereum, others), { other: 'tron' });
-  assert.deepEqual(await misfitOf(EVM, bitcoin, others), { other: 'ethereum' });
+  assert.deepEqual(await misfitOf(TRON, ethereum, others), { others: ['tron'] });
+  assert.deepEqual(await misfitOf(EVM, bitcoin, others), { others: ['ethereum', 'polygon'] });
+  assert.deepEqual(await misfitOf(EVM.replace('a', 'A'), tron, others), { others: ['ethereum', 'polygon'] });
+  assert.deepEqual(await misfitOf(`${TRON.slice(0, -1)}u`, ethereum, others), { others: ['tron'] });
+  assert.deepEqual(await misfitOf(SOLANA, tron, [...others, { chain: 'solana', evm: false }]), { others: ['solana'] });
   assert.equal(await misfitOf(EVM.slice(0, -1), ethereum, others), 'else');
   assert.equal(await misfitOf('my wallet', tron, others), 'else');
 });
@@ -174,6 +190,31 @@ test('long text is read within a moment', async () => {
 test('iban with a typing error is refused', async () => {
   assert.ok(ibanFits('DE89 3704 0044 0532 0130 00'));
   assert.ok(!ibanFits('DE89 3704 0044 0532 0130 01'));
+});
+
+test('pasted account is read as its plain digits and letters', () => {
+  for (const iban of [
+    '\u202aDE89 3704 0044 0532 0130 00\u202c',
+    'IBAN: DE89370400440532013000',
+    'iban DE89\u00a03704\u20090044\u20110532\u22120130\u201400',
+    '\u2067IBAN\uff1aＤＥ８９３７０４００４４０５３２０１３０００\u2069',
+    'DE89\u200b3704\u00ad00440532013000\ufeff',
+  ]) {
+    assert.deepEqual(payoutOf('iban', { iban }), { iban: 'DE89370400440532013000' }, JSON.stringify(iban));
+    assert.ok(ibanFits(iban), JSON.stringify(iban));
+  }
+  assert.deepEqual(
+    payoutOf('uk', { sort_code: '\u202d１２\u201034\u221256\u202c', account_number: '1234\u00a05678' }),
+    {
+      sort_code: '123456',
+      account_number: '12345678',
+    },
+  );
+  const { routing_number, account_number } = payoutOf('us', {
+    routing_number: '021\u2013000\u2013021\u200e',
+    account_number: '\u2060１２３４',
+  });
+  assert.deepEqual([routing_number, account_number], ['021000021', '1234']);
 });
 
 test('payout holds the fields of its account alone, as the API takes them', async () => {

@@ -24,8 +24,8 @@ test('each wrong address has its own text, and good one is confirmed', async () 
     ['', 'Enter the address of your wallet.'],
     [WALLET.replace('E7', 'e7'), 'One character of this address seems to be wrong. Copy it again from your wallet.'],
     [
-      'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-      'This looks like an address of Solana. You chose Polygon. Change the network, or use another address.',
+      'E6Sre16FFhssAPvtauDPPa9VtcpJEaTMDhWdgsvvJsxm',
+      'This is an address for Solana. You chose Polygon. Change the network, or use another address.',
     ],
     ['my wallet', 'This is not an address on Polygon. Copy the whole address from your wallet.'],
     ['x.eth', 'This is a name, not an address. Copy the address that begins with 0x from your wallet.'],
@@ -41,7 +41,7 @@ test('each wrong address has its own text, and good one is confirmed', async () 
 });
 
 test('end of session is asked for in place, and nothing is cancelled by first press', async () => {
-  const page = await checkout({});
+  const page = await checkout({ cancel_url: null });
   await step(page, 'choose');
   await act(page, 'cancel');
   await page.locator('.ask').getByText('Nothing has been paid.').waitFor();
@@ -51,6 +51,74 @@ test('end of session is asked for in place, and nothing is cancelled by first pr
   await giveUp(page);
   await page.locator('[data-step="over"]').getByText('Nothing was paid.').waitFor();
   await page.context().close();
+});
+
+/** The texts and addresses of the links at the end of the page. */
+const footerLinks = (page) =>
+  page.$$eval('footer a', (links) =>
+    links.map(({ textContent, href, target, rel }) => [textContent, href, target, rel]),
+  );
+
+test('page says who takes the money and links its pages, and so does the receipt', async () => {
+  const legal_name = 'North <b>Retail</b> GmbH';
+  const merchant = {
+    legal_name,
+    support_url: 'https://shop.example/help',
+    terms_url: 'https://shop.example/terms',
+    privacy_url: 'https://shop.example/privacy',
+  };
+  const page = await checkout({ merchant });
+  await walk(page, 'confirm');
+  assert.equal(await page.textContent('footer p'), `North Shop is run by ${legal_name}`);
+  const pages = [
+    ['Help', merchant.support_url],
+    ['Terms', merchant.terms_url],
+    ['Privacy', merchant.privacy_url],
+    ['Licences', `${stage.server.origin}/licenses.txt`],
+  ];
+  const expected = pages.map((link) => [...link, '_blank', 'noopener noreferrer']);
+  assert.deepEqual(await footerLinks(page), expected);
+  await act(page, 'pay');
+  await step(page, 'instructions');
+  stage.server.simulation.finish();
+  await step(page, 'done');
+  const rows = await page.$$eval('.rows > div', (all) =>
+    all.map((row) => [...row.children].map((it) => it.textContent)),
+  );
+  assert.deepEqual(
+    rows.filter(([label]) => label === 'Merchant'),
+    [['Merchant', legal_name]],
+  );
+  await page.context().close();
+});
+
+test('page without a merchant, or with links that are not https, has the licences alone', async () => {
+  for (const merchant of [
+    {},
+    { support_url: 'javascript:alert(1)', terms_url: 'http://shop.example/', privacy_url: '' },
+  ]) {
+    const page = await checkout({ merchant });
+    await step(page, 'choose');
+    assert.equal(await page.locator('footer p').count(), 0);
+    assert.deepEqual(
+      (await footerLinks(page)).map(([text]) => text),
+      ['Licences'],
+    );
+    await page.context().close();
+  }
+});
+
+test('longest legal name wraps on the narrowest page, also without a space', async () => {
+  for (const legal_name of ['W'.repeat(120), `${'Wide Words '.repeat(10)}GmbH`]) {
+    const page = await checkout({ merchant: { legal_name } }, { viewport: { width: 320, height: 640 } });
+    await step(page, 'choose');
+    assert.ok((await page.textContent('footer p')).endsWith(legal_name));
+    assert.ok(
+      await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth),
+      'The page scrolls sideways.',
+    );
+    await page.context().close();
+  }
 });
 
 test('title names step, shop and mode', async () => {
@@ -67,15 +135,18 @@ test('title names step, shop and mode', async () => {
   await live.context().close();
 });
 
-test('methods show what is received and the fees, unless the network is another one', async () => {
+test('methods show what is received and the fees, on each network', async () => {
   const page = await checkout({ amount: '250.00', methods: [SEPA, CARD] });
   await walk(page, 'details');
   assert.deepEqual(await page.locator('.methods label').allTextContents(), [
     'SEPA transfer≈ 269.04 USDCFees €1.30',
     'Card≈ 263.63 USDCFees €6.30',
   ]);
+  // The fake has one price for all networks.
   await page.selectOption('[name="network"]', 'ethereum');
-  assert.deepEqual(await page.locator('.methods label').allTextContents(), ['SEPA transfer', 'Card']);
+  await page.locator('.methods label', { hasText: '≈ 263.63 USDC' }).waitFor();
+  await page.selectOption('[name="asset"]', 'BTC');
+  await page.locator('.methods label', { hasText: '≈ 0.00406 BTC' }).waitFor();
   await page.context().close();
 });
 

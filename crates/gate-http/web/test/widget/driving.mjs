@@ -41,24 +41,26 @@ export async function giveUp(page) {
   await page.click('.ask [data-action="cancel"]');
 }
 
-/** Walks to a step of the draft, from its first step or from the details. */
+/** Walks to a step of the draft, from wherever the customer is before it. */
 export async function walk(page, goal, side = 'on_ramp') {
-  await page.waitForSelector('[data-step="choose"], [data-step="details"]');
+  await page.waitForSelector('[data-step="choose"], [data-step="details"], [data-step="price"]');
   if (await page.locator('[data-step="choose"]').count()) {
     const tab = page.locator(`[data-flow="${side}"]`);
     if (await tab.count()) await tab.click();
     if (goal === 'choose') return;
     await act(page, 'continue');
   }
-  await step(page, 'details');
-  if (goal === 'details') return;
-  if (side === 'off_ramp') {
-    await page.fill('[name="iban"]', IBAN);
-    await page.fill('[name="account_holder"]', 'Ada Example');
-  } else {
-    await page.fill('[name="wallet_address"]', WALLET);
+  if ((await page.locator('[data-step="price"]').count()) === 0) {
+    await step(page, 'details');
+    if (goal === 'details') return;
+    if (side === 'off_ramp') {
+      await page.fill('[name="iban"]', IBAN);
+      await page.fill('[name="account_holder"]', 'Ada Example');
+    } else {
+      await page.fill('[name="wallet_address"]', WALLET);
+    }
+    await act(page, 'continue');
   }
-  await act(page, 'continue');
   await step(page, 'price');
   await page.waitForSelector('[data-action="continue"]:not([aria-disabled="true"])');
   if (goal === 'price') return;

@@ -126,10 +126,52 @@ test('fields leave a pasted value alone', async () => {
         field.getAttribute(one),
       ),
     );
-    assert.deepEqual(found, ['off', 'none', 'off', 'false', null]);
+    assert.deepEqual(found, ['off', name === 'iban' ? 'characters' : 'none', 'off', 'false', null]);
     if (side === 'off_ramp') assert.equal(await page.getAttribute('[name="account_holder"]', 'autocomplete'), 'name');
     await act(page, 'back');
   }
+  await page.context().close();
+});
+
+test('button pastes the address as if it was typed, and judges it', async () => {
+  const page = await checkout({}, { permissions: ['clipboard-read', 'clipboard-write'] });
+  await walk(page, 'details');
+  const button = page.locator('[data-action="paste"]');
+  for (const [text, shown] of [
+    [` ${WALLET.toLowerCase().replace('0x', '0y')} `, '[role="alert"][data-code="invalid_address"]'],
+    [`\u202a${WALLET}\u202c`, '.fine'],
+  ]) {
+    await page.evaluate((copied) => navigator.clipboard.writeText(copied), text);
+    await button.click();
+    await page.waitForSelector(shown);
+    await expectShown(page, { wallet_address: text });
+  }
+  await payFromDetails(page);
+  assert.equal(simulation().paid.wallet_address, WALLET);
+  await page.context().close();
+});
+
+test('button to paste leaves the field to the customer if the browser refuses', async () => {
+  const page = await checkout({});
+  await walk(page, 'details');
+  await page.evaluate(() => {
+    Clipboard.prototype.readText = () => Promise.reject(new DOMException('No.', 'NotAllowedError'));
+  });
+  await page.click('[data-action="paste"]');
+  await page.waitForSelector('[name="wallet_address"]:focus');
+  assert.equal(await page.locator('[data-action="paste"], [role="alert"]').count(), 0);
+  await page.context().close();
+});
+
+test('method that is the only one is a text with its estimate, and is sent', async () => {
+  const page = await checkout({});
+  await walk(page, 'details');
+  assert.equal(await page.locator('.methods [type="radio"]').count(), 0);
+  assert.equal(await page.textContent('.methods p'), 'SEPA transfer≈ 107.58 USDCFees €0.55');
+  assert.equal(await page.locator('.methods p [translate="no"]').count(), 2);
+  await page.fill('[name="wallet_address"]', WALLET);
+  await payFromDetails(page);
+  assert.equal(simulation().quote.payment_method, 'sepa');
   await page.context().close();
 });
 

@@ -113,14 +113,19 @@ test('flow of the partner hides the tabs', async () => {
 });
 
 test('wallet of the partner sends the deposit and the widget skips the instructions', async () => {
-  const { page, frame } = await embed({ amount: '100.33' });
-  await page.evaluate((message) => post(message), token({ can_deposit: true }));
+  const instructions = { address: 'rEb8TK3gBgk5auZkwc6sHnwrGVJH8DuaLh', memo: '10447' };
+  const { page, frame } = await embed({ amount: '100.33', instructions });
+  await page.evaluate((message) => post(message), token({ can_deposit: true, can_deposit_memo: true }));
   await walk(frame, 'confirm', 'off_ramp');
   await act(frame, 'pay');
   await page.waitForFunction(() => messages.some(({ type }) => type === 'deposit'));
-  const { request_id: requestId } = await page.evaluate(() => messages.find(({ type }) => type === 'deposit'));
+  const deposit = await page.evaluate(() => messages.find(({ type }) => type === 'deposit'));
+  assert.deepEqual([deposit.address, deposit.memo], [instructions.address, instructions.memo]);
   assert.equal(await frame.locator('.qr').count(), 0);
-  await page.evaluate((id) => post({ penstock: 1, type: 'deposited', request_id: id, tx_hash: '0xabc' }), requestId);
+  await page.evaluate(
+    (id) => post({ penstock: 1, type: 'deposited', request_id: id, tx_hash: '0xabc' }),
+    deposit.request_id,
+  );
   await step(frame, 'progress');
   await page.context().close();
 });

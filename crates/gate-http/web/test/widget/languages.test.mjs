@@ -4,10 +4,20 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { build } from 'esbuild';
 import { LANGUAGES } from '../../src/languages/load.mjs';
 
 const DOCS = process.env.DOCS_DIR ?? join(import.meta.dirname, '../../../../../docs');
 const { en, ...others } = LANGUAGES;
+
+/** The widget's texts in a page of their own. */
+async function loadTexts() {
+  globalThis.document = { documentElement: { lang: 'en' }, title: '' };
+  const entry = join(import.meta.dirname, '../../src/widget/i18n.ts');
+  const bundle = await build({ entryPoints: [entry], bundle: true, format: 'esm', write: false, target: 'es2022' });
+  return import(`data:text/javascript,${encodeURIComponent(bundle.outputFiles[0].text)}`);
+}
+const { chooseLanguage, estimate, networkName, t } = await loadTexts();
 
 /** The keys in their order, each with the placeholders of its text. */
 const shape = (texts) => Object.entries(texts).map(([key, text]) => [key, new Set(text.match(/\{\w+\}/g))]);
@@ -22,6 +32,33 @@ for (const [language, texts] of Object.entries(others)) {
 
 test('no text has a line break, which separates the texts in the built file of a language', () => {
   for (const { messages } of Object.values(LANGUAGES)) assert.doesNotMatch(Object.values(messages).join(''), /\n/);
+});
+
+for (const [wanted, language, lang] of [
+  [['frr', 'en-GB'], 'en', 'en-GB'],
+  [['den', 'fil', 'nl'], 'nl', 'nl'],
+  [['DE_AT', 'fr'], 'de', 'de-AT'],
+  [['es-419'], 'es', 'es-419'],
+  [['fr-Latn-CH-u-nu-arab'], 'fr', 'fr-CH'],
+  [['de-CH-1996'], 'de', 'de-CH'],
+  [['it_IT.UTF-8'], 'it', 'it'],
+  [[null, '', 'constructor', 'en'], 'en', 'en'],
+]) {
+  test(`page for the languages ${wanted} is in ${language}, and says so`, async () => {
+    await chooseLanguage(wanted);
+    assert.deepEqual([t('back'), document.documentElement.lang], [LANGUAGES[language].messages.back, lang]);
+  });
+}
+
+test('estimate has two decimals, and below one the digits that say how much it is', async () => {
+  await chooseLanguage(['en']);
+  const shown = ['273.3', '1', '0.5', '0.00166667', '12345.678'].map((amount) => estimate(amount, 'X'));
+  assert.deepEqual(shown, ['273.30 X', '1.00 X', '0.50 X', '0.00167 X', '12,345.68 X']);
+});
+
+test('network is shown by its name', () => {
+  const names = ['bsc', 'ethereum', 'polygon', 'tron', 'arbitrum_one'].map(networkName);
+  assert.deepEqual(names, ['BNB Smart Chain', 'Ethereum', 'Polygon', 'Tron', 'Arbitrum one']);
 });
 
 test('documentation of the option locale lists each language', () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { act, giveUp, open, step, until, walk } from './driving.mjs';
+import { CARD, SEPA } from '../../dev/gate.mjs';
+import { act, giveUp, open, step, until, WALLET, walk } from './driving.mjs';
 
 let stage;
 before(async () => {
@@ -35,11 +36,14 @@ for (const side of ['on_ramp', 'off_ramp', 'swap']) {
   });
 }
 
-test('secret leaves the address bar and the storage holds no more than the token', async () => {
+test('secret leaves the address bar and reaches no storage', async () => {
   const page = await checkout();
   await step(page, 'choose');
   assert.ok(!page.url().includes('#'));
-  assert.deepEqual(await page.evaluate(() => Object.keys(sessionStorage)), ['penstock.token']);
+  const kept = await page.evaluate(() => ({ ...sessionStorage }));
+  assert.deepEqual(Object.keys(kept).sort(), ['penstock.draft.gs_simulation', 'penstock.token.gs_simulation']);
+  const told = JSON.stringify([kept, await page.evaluate(() => globalThis.history.state)]);
+  assert.ok(!told.includes('gsec_'), told);
   assert.equal(stage.server.simulation.counts['POST /bootstrap'], 1);
   assert.equal(stage.server.simulation.counts['GET /session'], 1);
   await page.context().close();
@@ -59,17 +63,107 @@ for (const [side, written] of [
   });
 }
 
-for (const goal of ['choose', 'details', 'price', 'confirm']) {
-  test(`reload at ${goal} starts over with the same session`, async () => {
+for (const [goal, shown] of [
+  ['choose', 'choose'],
+  ['details', 'details'],
+  ['price', 'price'],
+  ['confirm', 'price'],
+]) {
+  test(`reload at ${goal} goes on at ${shown}, in the same session`, async () => {
     const page = await checkout();
     await walk(page, goal);
     await page.reload();
-    await step(page, 'choose');
+    await step(page, shown);
+    if (shown === 'price') await page.waitForSelector('.receipt');
     assert.equal(stage.server.simulation.counts['POST /bootstrap'], 1);
     assert.equal(stage.server.simulation.payments.length, 0);
     await page.context().close();
   });
 }
+
+test('what was chosen and typed is there again after a reload, and after the link is opened again', async () => {
+  const page = await checkout({ methods: [SEPA, CARD] });
+  const form = () => page.$eval('form', (element) => Object.fromEntries(new FormData(element)));
+  await walk(page, 'details');
+  await page.selectOption('[name="network"]', 'ethereum');
+  await page.check('[value="card"]');
+  await page.fill('[name="wallet_address"]', WALLET);
+  const filled = await form();
+  await page.reload();
+  await step(page, 'details');
+  assert.deepEqual(await form(), filled);
+  await page.goto('about:blank');
+  await page.goto(stage.checkout);
+  await step(page, 'details');
+  assert.deepEqual(await form(), filled);
+  await act(page, 'continue');
+  await page.waitForSelector('[data-step="price"] .receipt');
+  await page.reload();
+  await page.waitForSelector('[data-step="price"] .receipt');
+  assert.equal(stage.server.simulation.quote.payment_method, 'card');
+  await page.context().close();
+});
+
+test('account of a sale is not kept', async () => {
+  const page = await checkout();
+  await walk(page, 'price', 'off_ramp');
+  const kept = await page.evaluate(() => JSON.stringify(sessionStorage));
+  assert.ok(!kept.includes('DE89370400440532013000') && !kept.includes('Ada Example'));
+  await page.reload();
+  await step(page, 'details');
+  assert.equal(await page.inputValue('[name="iban"]'), '');
+  await page.context().close();
+});
+
+test('link of a paid session shows its receipt, with the whole address in the tab that paid', async () => {
+  const page = await checkout();
+  await walk(page, 'confirm');
+  await pay(page);
+  stage.server.simulation.finish();
+  await step(page, 'done');
+  const rows = (one) => one.textContent('.rows');
+  const receipt = await rows(page);
+  assert.ok(receipt.includes(WALLET));
+  assert.equal(await page.evaluate(() => sessionStorage.getItem('penstock.draft.gs_simulation')), null);
+  for (const open of [() => page.reload(), () => page.goto('about:blank').then(() => page.goto(stage.checkout))]) {
+    await open();
+    await step(page, 'done');
+    assert.equal(await rows(page), receipt);
+  }
+  // Another browser has the link alone.
+  const context = await stage.browser.newContext({ locale: 'en-GB' });
+  const other = await context.newPage();
+  await other.goto(stage.checkout);
+  await step(other, 'done');
+  const short = `${WALLET.slice(0, 6)}…${WALLET.slice(-4)}`;
+  assert.equal(await rows(other), receipt.replace(WALLET, short));
+  assert.match(await other.title(), /^Test: .* – North Shop$/);
+  await act(other, 'return');
+  await other.waitForURL(`${stage.server.origin}/shop?gate_session_id=gs_simulation`);
+  await context.close();
+  await page.context().close();
+});
+
+test('link of a session that ended without a payment says so, and leads back', async () => {
+  const page = await checkout();
+  stage.server.simulation.session.status = 'expired';
+  await page.goto('about:blank');
+  await page.goto(stage.checkout);
+  await page.waitForSelector('[data-step="over"] [data-code="session_expired"]');
+  assert.equal(await page.textContent('h1'), 'This payment has expired');
+  assert.match(await page.textContent('.who'), /North Shop/);
+  await act(page, 'return');
+  await page.waitForURL(`${stage.server.origin}/shop?gate_session_id=gs_simulation`);
+  await page.context().close();
+});
+
+test('page that is opened without its link says that the link is incomplete', async () => {
+  const page = await stage.page({});
+  await page.goto(`${stage.server.origin}/checkout`);
+  await page.waitForSelector('[data-step="unavailable"] [data-code="link_incomplete"]');
+  assert.match(await page.title(), /^Test: /);
+  await page.context().close();
+});
 
 test('reload at instructions shows the same payment', async () => {
   const page = await checkout({});
@@ -111,16 +205,19 @@ test('cancel ends a payment under way and an open session', async () => {
   const page = await checkout({ amount: '100.33' });
   await walk(page, 'confirm');
   await pay(page);
-  await act(page, 'cancel');
+  await giveUp(page);
   await page.waitForSelector('[data-step="price"] [data-code="payment_cancelled"]');
   await page.waitForSelector('.receipt');
   assert.equal(stage.server.simulation.payments.length, 1);
   await page.reload();
-  await page.waitForSelector('[data-step="details"] [data-code="payment_cancelled"]');
+  await page.waitForSelector('[data-step="price"] .receipt');
+  await act(page, 'back');
+  await step(page, 'details');
   await act(page, 'back');
   await step(page, 'choose');
   await giveUp(page);
-  await page.waitForSelector('[data-step="over"] [data-code="session_cancelled"]');
+  await page.waitForURL(`${stage.server.origin}/shop?gate_session_id=*`);
+  assert.equal(stage.server.simulation.session.status, 'cancelled');
   await page.context().close();
 });
 
@@ -156,6 +253,25 @@ test('language of the browser is loaded', async () => {
   const page = await checkout({}, { locale: 'de-DE' });
   await page.waitForSelector('text=Weiter');
   assert.equal(await page.getAttribute('html', 'lang'), 'de-DE');
+  await page.context().close();
+});
+
+test('lost request of the later screens leaves the first ones, and the customer pays', async () => {
+  const page = await stage.page();
+  const lost = new Promise((resolve) => {
+    const abort = (route) => {
+      resolve();
+      return route.abort('connectionfailed');
+    };
+    void page.route('**/assets/later-*.js', abort, { times: 1 });
+  });
+  await page.goto(stage.checkout);
+  await lost;
+  // A browser that remembers the failure reloads the page, which goes on with what was chosen.
+  await walk(page, 'confirm');
+  await pay(page);
+  assert.equal(stage.server.simulation.payments.length, 1);
+  assert.deepEqual(page.errors, []);
   await page.context().close();
 });
 
@@ -199,7 +315,7 @@ test('key of an intent without known outcome is used again after a reload', asyn
   await page.context().close();
 });
 
-test('key of a retry outlives a reload that shows the earlier failure', async () => {
+test('key of a retry outlives a reload after the earlier failure', async () => {
   const page = await checkout({ amount: '100.31' });
   await walk(page, 'confirm');
   await pay(page);
@@ -217,8 +333,7 @@ test('key of a retry outlives a reload that shows the earlier failure', async ()
   await act(page, 'pay');
   const key = await sent;
   await page.reload();
-  await step(page, 'failed');
-  await act(page, 'retry');
+  // The failure was answered before, so it is not shown again.
   await walk(page, 'confirm');
   await pay(page);
   const [first, second, ...others] = stage.server.simulation.keys.keys();

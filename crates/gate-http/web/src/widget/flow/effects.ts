@@ -2,9 +2,11 @@ import { loadChecks } from '../address';
 import type { Api } from '../api';
 import type { Draft } from '../draft';
 import type { Frame } from '../frame';
-import { forgetIntent, remember, settleIntent } from '../memory';
+import { shownSession } from '../history';
+import { forgetIntent, keep, recallDraft, recallEnd, remember, settleIntent } from '../memory';
 import type { Session } from '../types';
 import type { Effect, Event } from './events';
+import { keepingOf, type Keeping } from './kept';
 import { pause, sendPayment } from './payment';
 import { reduce } from './reduce';
 import { isFinal, NoAnswer, Refusal } from './refusals';
@@ -39,6 +41,7 @@ export interface Flow {
 export function flowOf({ api, frame, draw, restart, renew }: Surroundings): Flow {
   let current: State = begun(frame !== null);
   let isPolling = false;
+  let keptText = '';
 
   const now = (): Now => ({ clock: Date.now(), uptime: performance.now() });
 
@@ -51,9 +54,18 @@ export function flowOf({ api, frame, draw, restart, renew }: Surroundings): Flow
   function change(event: Event): Promise<unknown> {
     const { state, effects } = reduce(current, event, now());
     current = state;
+    keepChange(keepingOf(current, now()));
     const done = Promise.all(effects.map((effect) => perform(effect)));
     void poll();
     return done;
+  }
+
+  /** Most events change nothing of what is kept. */
+  function keepChange(keeping: Keeping | null): void {
+    const text = JSON.stringify(keeping);
+    if (!keeping || text === keptText) return;
+    keptText = text;
+    keep(keeping);
   }
 
   function perform(effect: Effect): unknown {
@@ -66,6 +78,8 @@ export function flowOf({ api, frame, draw, restart, renew }: Surroundings): Flow
         return frame?.post(effect.message);
       case 'check':
         return check(effect);
+      case 'estimate':
+        return void estimate(effect);
       case 'restart':
         return restart();
       case 'lose_token':
@@ -98,7 +112,13 @@ export function flowOf({ api, frame, draw, restart, renew }: Surroundings): Flow
     switch (task.do) {
       case 'load': {
         const [session, options] = await Promise.all([api.session(), api.options()]);
-        return void send({ type: 'loaded', session, options, settles: settles(session) });
+        return void send({
+          type: 'loaded',
+          session: withEnd(session),
+          options,
+          settles: settles(session),
+          kept: recallDraft(session.id),
+        });
       }
       case 'refresh':
         return take(await api.session());
@@ -132,8 +152,20 @@ export function flowOf({ api, frame, draw, restart, renew }: Surroundings): Flow
     if (misfit !== undefined) await send({ type: 'checked', address, chain: network.chain, misfit });
   }
 
+  /** Nothing waits for the answer: the page shows the methods without it too. */
+  async function estimate({ asset, network }: Extract<Effect, { do: 'estimate' }>): Promise<void> {
+    const options = await api.options({ asset, network }).catch(() => null);
+    await send({ type: 'estimated', asset, network, options });
+  }
+
+  /** The page that paid has kept where the coins went. */
+  const withEnd = (session: Session): Session =>
+    session.status === 'completed'
+      ? { ...session, wallet_address: session.wallet_address ?? recallEnd(session.id)?.wallet_address ?? null }
+      : session;
+
   function take(session: Session): void {
-    void send({ type: 'session', session, settles: settles(session) });
+    void send({ type: 'session', session: withEnd(session), settles: settles(session) });
   }
 
   /** Forgets the intent if the payment of the session is its outcome, and returns whether it is. */
@@ -144,9 +176,12 @@ export function flowOf({ api, frame, draw, restart, renew }: Surroundings): Flow
   }
 
   function loseToken(mayRenew: boolean): void {
-    remember('token', null);
+    const id = sessionOf(current)?.id ?? shownSession() ?? '';
+    remember(`token.${id}`, null);
     if (mayRenew && renew()) return;
-    void send({ type: 'end', step: 'over', code: 'unauthorized' });
+    // The page around a frame has heard of the end already.
+    const session = frame ? null : recallEnd(id);
+    void send(session ? { type: 'ended', session } : { type: 'end', step: 'over', code: 'unauthorized' });
     // The page around a frame can fetch a new token. It answers with the old one if that is still fresh.
     frame?.post({ type: 'ready' });
   }

@@ -1,6 +1,7 @@
 import type { Misfit } from '../address_checks';
 import type { Draft } from '../draft';
 import type { Answers, Network, Options, Quote, Session, Side, VerificationTask } from '../types';
+import type { Kept } from './kept';
 import type { Message } from './messages';
 import type { NoAnswer, Refusal } from './refusals';
 import type { Ended, Host, State, Task } from './state';
@@ -36,12 +37,17 @@ export type Report =
   | { type: 'tick'; isVisible: boolean }
   /** The partner's wallet has sent the crypto, or has not if there is no hash. */
   | { type: 'deposited'; requestId: string; txHash: string | null }
-  | { type: 'loaded'; options: Options; session: Session; settles: boolean }
+  /** `kept` is what the customer chose and typed before a reload. */
+  | { type: 'loaded'; options: Options; session: Session; settles: boolean; kept: Kept | null }
+  /** The session ended before this page was loaded. */
+  | { type: 'ended'; session: Session }
   /** `settles` is true if the payment of the session is the outcome of this page's intent. */
   | { type: 'session'; session: Session; settles: boolean }
   | { type: 'polled'; session: Session }
   | { type: 'poll_failed'; error: Refusal | NoAnswer; failures: number }
   | { type: 'checked'; address: string; chain: string; misfit: Misfit | null }
+  /** What the gate offers for a pair. Null if the call failed. */
+  | { type: 'estimated'; asset: string; network: string; options: Options | null }
   | { type: 'quoted'; quote: Quote }
   | { type: 'verification'; task: VerificationTask }
   /** The gate has answered with the payment. `isOwn` is false if an earlier page may have made it. */
@@ -57,6 +63,8 @@ export type Effect =
   | { do: 'run'; task: Task }
   /** Finds out why an address does not fit its network, if it does not. */
   | { do: 'check'; address: string; network: Network; others: Network[] }
+  /** Asks for the examples of a pair. */
+  | { do: 'estimate'; asset: string; network: string }
   /** Starts again without a token, after the call for the first one was lost. */
   | { do: 'restart' }
   /** Forgets the token, and gets another one if `mayRenew` and the client secret is there. Otherwise the flow is over. */

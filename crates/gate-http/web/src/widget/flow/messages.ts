@@ -37,4 +37,5 @@ export const depositMessage = (payment: Payment): Message => ({
   network: payment.source_network ?? payment.network,
   amount: payment.source_amount ?? payment.crypto_amount,
   address: payment.instructions?.['address'],
+  memo: payment.instructions?.['memo'] || null,
 });

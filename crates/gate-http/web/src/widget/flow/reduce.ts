@@ -1,15 +1,19 @@
-import { accountOf, addressOf, adopt, checkOf, draftOf, faultsOf, typed, type Draft } from '../draft';
+import { accountOf, addressOf, adopt, checkOf, draftOf, faultsOf, restored, typed, type Draft } from '../draft';
 import { payoutOf } from '../payout';
 import { priceOf, returnAddress } from '../session';
-import type { PaymentRequest, Quote, QuoteRequest, Session, VerificationTask } from '../types';
+import type { Options, PaymentRequest, Quote, QuoteRequest, Session, VerificationTask } from '../types';
 import type { Deed, Effect, Event, Next, Report } from './events';
+import type { Kept } from './kept';
 import { depositMessage, outcomeMessage, quoteMessage, type Message } from './messages';
 import { isFinal, isPassing, mayRenewAfter, meaningOf, NoAnswer, Refusal } from './refusals';
 import {
   entryOf,
+  estimatesOf,
   isOutdated,
+  isRenewing,
   lastOf,
   mayPay,
+  pairOf,
   priceAt,
   secondsLeft,
   serverTime,
@@ -23,6 +27,7 @@ import {
   type Now,
   type Place,
   type Price,
+  type Running,
   type State,
   type Task,
   type Token,
@@ -60,16 +65,21 @@ export function reduce(state: State, event: Event, now: Now): Next {
   if (ended) turn.state = { ...ended, before: lastOf(turn.state) };
   whenLive(turn, leaveCancelled);
   whenLive(turn, checkAddress);
+  whenLive(turn, askEstimate);
   return turn;
 }
 
 type InEveryState =
-  Extract<Report, { type: 'token' | 'end' | 'offline' | 'task_ended' }> | Extract<Deed, { type: 'return' }>;
+  Extract<Report, { type: 'token' | 'end' | 'ended' | 'offline' | 'task_ended' }> | Extract<Deed, { type: 'return' }>;
 type BeforeTheEnd = Extract<Report, { type: 'online' | 'shown_again' | 'loaded' }> | Extract<Deed, { type: 'retry' }>;
 
 const ALWAYS: Handlers<State, InEveryState> = {
   token: (turn, { token, host }) => start(turn, token, host),
   end: (turn, { step, code }) => end(turn, step, code),
+  ended: (turn, { session }) => {
+    turn.state = { ...lastOf(turn.state), is: 'waiting' };
+    load(turn as OpenTurn, { type: 'loaded', session, options: NO_OPTIONS, settles: false, kept: null });
+  },
   offline: (turn) => goOffline(turn),
   task_ended: (turn, { error }) => finish(turn, error),
   return: leave,
@@ -98,6 +108,8 @@ const WHEN_LIVE: Handlers<Live, Exclude<Event, InEveryState | BeforeTheEnd>> = {
     const { check } = turn.state;
     if (check?.address === address && check.chain === chain) set(turn, { check: { ...check, isKnown: true, misfit } });
   },
+  estimated: (turn, { options, ...pair }) =>
+    set(turn, { estimates: { ...turn.state.estimates, [pairOf(pair)]: options?.sides ?? [] } }),
   continue: next,
   back,
   pay,
@@ -123,7 +135,7 @@ const WHEN_LIVE: Handlers<Live, Exclude<Event, InEveryState | BeforeTheEnd>> = {
   quoted: (turn, { quote }) => quoted(turn, quote),
   verification: (turn, { task }) => setTask(turn, task),
   paid: (turn, { payment, isOwn }) =>
-    set(turn, { own: payment, unsettled: null, ...(isOwn ? { forWallet: payment } : {}) }),
+    set(turn, { unsettled: null, ...(isOwn ? { own: payment, forWallet: payment } : {}) }),
   not_paid: (turn) => set(turn, { unsettled: null }),
 };
 
@@ -160,7 +172,7 @@ const stepNow = ({ state, now }: Turn) => stepOf(state, now);
 /** Starts a task, unless another one runs. */
 function run(turn: OpenTurn, task: Task): void {
   if (turn.state.running) return;
-  setCommon(turn, { running: { task, since: turn.now.uptime } });
+  setCommon(turn, { running: { task, since: turn.now.uptime, isPressed: false } });
   whenLive(turn, (live) => set(live, { trouble: null, ...(task.do === 'pay' ? { unsettled: task.body } : {}) }));
   turn.effects.push({ do: 'run', task });
 }
@@ -191,9 +203,10 @@ function reconnect(turn: OpenTurn): void {
 }
 
 function finish(turn: Turn, error: Refusal | NoAnswer | null): void {
-  const task = lastOf(turn.state).running?.task;
+  const { running } = lastOf(turn.state);
   setCommon(turn, { running: null });
-  if (!task || turn.state.is === 'ended') return;
+  if (!running || turn.state.is === 'ended') return;
+  const { task } = running;
   if (error instanceof NoAnswer) goOffline(turn);
   // What was sent again after a lost answer is never sent a further time without a look at the session.
   else if (error)
@@ -202,23 +215,40 @@ function finish(turn: Turn, error: Refusal | NoAnswer | null): void {
       error,
       task.do === 'pay' && task.isRepeated ? { do: 'refresh', follow: 'payment', because: null } : task,
     );
-  whenLive(turn, (live) => live.state.running || live.state.token?.isLost || goOn(live, task, error === null));
+  whenLive(turn, (live) => live.state.running || live.state.token?.isLost || goOn(live, running, error === null));
 }
 
 /** What comes after a task. */
-function goOn(turn: LiveTurn, task: Task, isDone: boolean): void {
-  const { trouble, unsettled, place } = turn.state;
+function goOn(turn: LiveTurn, { task, isPressed }: Running, isDone: boolean): void {
+  const { unsettled, place, session, host } = turn.state;
   const step = stepNow(turn);
   const isPriced = step === 'price' || step === 'confirm';
-  if (task.do === 'quote' && task.because && step === 'confirm' && !trouble) {
-    set(turn, { trouble: { code: task.because, text: 'ranOut', requestId: '', retryAt: null, task: null } });
-  }
+  if (task.do === 'quote') goOnWithPrice(turn, task.because, isPressed);
+  // The draft of before a reload has come as far as its price.
+  if (task.do === 'load' && step === 'price' && !priceAt(place)) askPrice(turn);
+  // The link that cancels has promised the way back too.
+  if (task.do === 'cancel' && session.status === 'cancelled' && session.cancel_url && !host.isFramed) leave(turn);
   if (task.do === 'refresh' && task.follow === 'price' && isPriced) askPrice(turn, task.because);
   if (task.do === 'refresh' && task.follow === 'payment') {
     if (isDone && unsettled && step === 'confirm') run(turn, { do: 'pay', body: unsettled, isRepeated: true });
     else if (step === 'price' && !priceAt(place)) askPrice(turn);
   }
   if (task.do === 'verify' && isDone && isHopeless(turn.state)) end(turn, 'unavailable', 'verification_required');
+}
+
+/** A new price is here, or was refused. */
+function goOnWithPrice(turn: LiveTurn, because: string | null, isPressed: boolean): void {
+  const { trouble, place, session } = turn.state;
+  // The customer has left the price while it was renewed.
+  const isUnasked = place.step === 'verification' && !place.task && session.verification.status === 'pending';
+  if (isUnasked) return run(turn, { do: 'verify', answers: null });
+  const price = stepNow(turn) === 'confirm' ? priceAt(place) : null;
+  if (!price || trouble) return;
+  if (isPressed && !price.before) return pay(turn);
+  if (!because) return;
+  // No figure has changed, so the price cannot have run out: another page of the session has asked for one.
+  const text = because === 'quote_superseded' && !price.before ? 'otherWindow' : 'ranOut';
+  set(turn, { trouble: { code: because, text, requestId: '', retryAt: null, task: null } });
 }
 
 /** True without a provider: nothing can ever approve the customer. */
@@ -269,12 +299,15 @@ function end(turn: Turn, step: Ended['step'], code: string): void {
   if (step === 'unavailable') post(turn, { type: 'unavailable', reason: code });
 }
 
-function load(turn: OpenTurn, { options, session, settles }: Extract<Report, { type: 'loaded' }>): void {
+/** What is on offer for a session that has ended. */
+const NO_OPTIONS: Options = { object: 'embed_options', country_code: null, sides: [] };
+
+function load(turn: OpenTurn, { options, session, settles, kept }: Extract<Report, { type: 'loaded' }>): void {
   const { state } = turn;
   const sides = sidesOf(options, session, state.host);
   const [first] = sides;
   const { payment } = session;
-  const side = sides.find((one) => one === payment?.side) ?? first ?? 'on_ramp';
+  const side = sides.find((one) => one === (kept?.draft ?? payment)?.side) ?? payment?.side ?? first ?? 'on_ramp';
   const entry = entryOf(options, side);
   const draft = draftOf(side, entry, session, null);
   turn.state = {
@@ -282,11 +315,12 @@ function load(turn: OpenTurn, { options, session, settles }: Extract<Report, { t
     is: 'live',
     session,
     options,
+    estimates: {},
     offset: 0,
-    draft: payment ? adopt(draft, payment, entry) : draft,
+    draft: restored(payment ? adopt(draft, payment, entry) : draft, kept, session, entry),
     check: null,
     place: { step: 'choose' },
-    dismissed: null,
+    dismissed: kept?.dismissed ?? null,
     announced: '',
     own: null,
     forWallet: null,
@@ -299,8 +333,18 @@ function load(turn: OpenTurn, { options, session, settles }: Extract<Report, { t
     askedAt: -Infinity,
   };
   accept(turn as LiveTurn, session, settles);
+  goTo(turn as LiveTurn, keptPlace(turn.state, kept));
   if (!first && session.status === 'open' && !payment) end(turn, 'unavailable', 'no_options');
 }
+
+/** Where the customer was before a reload. A price needs all details, and those of an account are not kept. */
+function keptPlace(live: Live, kept: Kept | null): Place {
+  if (kept?.step !== 'price') return { step: kept?.step ?? 'choose' };
+  return isComplete(live) ? { step: 'price', price: null } : { step: 'details' };
+}
+
+const isComplete = (live: Live): boolean =>
+  Object.keys(faultsOf(live, entryOf(live.options, live.draft.side))).length === 0;
 
 /** A top-level checkout goes back to the shop. A frame leaves that to the page around it. */
 function leave(turn: Turn): void {
@@ -331,8 +375,17 @@ function checkAddress(turn: LiveTurn): void {
   effects.push({ do: 'check', ...wanted, others: entry?.assets.flatMap((one) => one.networks) ?? [] });
 }
 
+/** Asks once for the examples of a pair that the details show. A swap has none. */
+function askEstimate(turn: LiveTurn): void {
+  const { state, effects } = turn;
+  const { side, asset, network } = state.draft;
+  if (side === 'swap' || !network || state.place.step !== 'details' || estimatesOf(state) !== undefined) return;
+  set(turn, { estimates: { ...state.estimates, [pairOf(state.draft)]: null } });
+  effects.push({ do: 'estimate', asset, network });
+}
+
 function next(turn: LiveTurn): void {
-  if (turn.state.running) return;
+  if (turn.state.running && !isRenewing(turn.state, turn.now)) return;
   set(turn, { trouble: null, cancelled: 'no' });
   switch (stepNow(turn)) {
     case 'choose':
@@ -360,8 +413,9 @@ function leavePrice(turn: LiveTurn, known: Price | null): void {
 }
 
 function back(turn: LiveTurn): void {
-  const { place } = turn.state;
+  const { place, running } = turn.state;
   if (stepNow(turn) === 'progress') return set(turn, { isSent: false });
+  if (running) press(turn, running, false);
   set(turn, { trouble: null });
   if (place.step === 'price') return goTo(turn, { step: 'details' });
   if (!('price' in place)) return goTo(turn, { step: 'choose' });
@@ -375,13 +429,17 @@ function back(turn: LiveTurn): void {
 function pay(turn: LiveTurn): void {
   const { state, now, effects } = turn;
   const { place, running } = state;
-  if (running || place.step !== 'confirm') return;
+  if ((running && !isRenewing(state, now)) || place.step !== 'confirm') return;
   if (secondsLeft(state, now) === 0) return askPrice(turn);
   if (!mayPay(state, now)) return void effects.push({ do: 'focus_change' });
   const body = paymentRequest(state, place.price.quote);
   goTo(turn, { ...place, price: { ...place.price, before: null } });
+  if (running) return press(turn, running, true);
   run(turn, { do: 'pay', body, isRepeated: false });
 }
+
+const press = (turn: LiveTurn, running: Running, isPressed: boolean): void =>
+  setCommon(turn, { running: { ...running, isPressed } });
 
 function paymentRequest({ draft, session, options }: Live, { id: quote_id }: Quote): PaymentRequest {
   if (draft.side === 'off_ramp')
@@ -396,10 +454,8 @@ function dismiss(turn: LiveTurn): void {
 
 /** Shows a fresh price. A page that was reloaded has forgotten the address, so it asks for the details first. */
 function startOver(turn: LiveTurn): void {
-  const { state } = turn;
-  const isComplete = Object.keys(faultsOf(state, entryOf(state.options, state.draft.side))).length === 0;
   dismiss(turn);
-  if (isComplete) askNewPrice(turn);
+  if (isComplete(turn.state)) askNewPrice(turn);
   else goTo(turn, { step: 'details' });
 }
 
@@ -435,8 +491,11 @@ function followPayment(turn: LiveTurn, { payment, status, id }: Session): void {
   if (message && announced !== turn.state.announced) post(turn, message);
   set(turn, { announced });
   // A payment of an earlier page or of another tab may have been sent already, so the wallet is not asked for it.
-  const isSending = payment.status === 'processing' && payment.side !== 'on_ramp' && payment.instructions?.['address'];
-  if (isSending && turn.state.host.canDeposit && payment.id === turn.state.forWallet) {
+  const { address, memo } = payment.instructions ?? {};
+  const { host, forWallet } = turn.state;
+  const isSending = payment.status === 'processing' && payment.side !== 'on_ramp' && address;
+  const canDeposit = host.canDeposit && (host.canDepositMemo || !memo);
+  if (isSending && canDeposit && payment.id === forWallet) {
     set(turn, { forWallet: null, deposit: 'asked' });
     post(turn, depositMessage(payment));
   }
@@ -505,7 +564,7 @@ function tick(turn: LiveTurn): void {
     return;
   const left = Date.parse(price.quote.expires_at) - serverTime(turn.state, now);
   const hasRested = !trouble || trouble.code.startsWith('quote_') || now.uptime - askedAt >= RETRY_PRICE_MS;
-  if (left > (step === 'price' ? RENEW_BEFORE_MS : 0) || !hasRested) return;
+  if (left > RENEW_BEFORE_MS || !hasRested) return;
   set(turn, { idleRenewals: idleRenewals + 1 });
   askPrice(turn);
 }

@@ -3,6 +3,7 @@ import type { MessageKey } from '../i18n';
 import { dueOf, type Due } from '../session';
 import type {
   Answers,
+  Indicative,
   Options,
   Payment,
   PaymentRequest,
@@ -27,6 +28,8 @@ export interface Host {
   readonly lockedSide: Side | null;
   /** The partner's wallet can send the crypto of a payment. */
   readonly canDeposit: boolean;
+  /** The page's SDK hands the memo of a payment to the wallet. An older one drops it. */
+  readonly canDepositMemo: boolean;
 }
 
 /** What follows when the session has been read: a fresh price, or the payment whose outcome is unknown. */
@@ -45,6 +48,8 @@ export interface Running {
   readonly task: Task;
   /** By `uptime`. */
   readonly since: number;
+  /** The customer has pressed the button that pays while this task renews the price. The same price is paid as soon as it has arrived. */
+  readonly isPressed: boolean;
 }
 
 /** A refusal that the customer reads about. */
@@ -118,6 +123,8 @@ export interface Live extends Common, Payments {
   readonly is: 'live';
   readonly session: Session;
   readonly options: Options;
+  /** What the gate has said about further pairs, by asset and network: null while it is asked, empty after a failure. */
+  readonly estimates: Readonly<Record<string, readonly SideOptions[] | null>>;
   /** The clock of the server minus the clock of the device, in milliseconds. */
   readonly offset: number;
   readonly draft: Draft;
@@ -145,7 +152,7 @@ export type State = Waiting | Live | Ended;
 
 export const begun = (isFramed: boolean): Waiting => ({
   is: 'waiting',
-  host: { isFramed, lockedSide: null, canDeposit: false },
+  host: { isFramed, lockedSide: null, canDeposit: false, canDepositMemo: false },
   token: null,
   running: null,
   isOffline: false,
@@ -171,6 +178,17 @@ export function sidesOf(options: Options, session: Session, host: Host): Side[] 
 export const entryOf = (options: Options, side: Side): SideOptions | undefined =>
   options.sides.find((entry) => entry.side === side);
 
+/** The name of a pair in `estimates`. */
+export const pairOf = ({ asset, network }: { asset: string; network: string }): string => `${asset} ${network}`;
+
+/** The examples for the chosen pair: null while the gate is asked for them, and undefined before. */
+export function estimatesOf({ options, draft, estimates }: Live): readonly Indicative[] | null | undefined {
+  const [first] = entryOf(options, draft.side)?.assets.find(({ symbol }) => symbol === draft.asset)?.networks ?? [];
+  // The examples of the options are for the first network of each asset.
+  const sides = first?.chain === draft.network ? options.sides : estimates[pairOf(draft)];
+  return sides && (sides.find(({ side }) => side === draft.side)?.indicative ?? []);
+}
+
 /** The time by the clock of the server. */
 export const serverTime = (live: Live, now: Now): number => now.clock + live.offset;
 
@@ -187,6 +205,10 @@ export function mayPay(live: Live, now: Now): boolean {
   const price = priceAt(live.place);
   return price !== null && secondsLeft(live, now) > 0 && now.uptime - price.changedAt >= READ_CHANGE_MS;
 }
+
+/** True while a price is renewed before its end. The old one holds until then. */
+export const isRenewing = (live: Live, now: Now): boolean =>
+  live.running?.task.do === 'quote' && secondsLeft(live, now) > 0;
 
 /** True if the price ran out after nobody had touched the page for a while. */
 export const isOutdated = (live: Live, now: Now): boolean =>

@@ -14,6 +14,10 @@ export type Step =
   | 'over'
   | 'offline';
 
+/** The steps whose screens are no part of the first script. */
+export const LATER_STEPS = ['price', 'verification', 'confirm', 'instructions', 'progress', 'done', 'failed'] as const;
+export type LaterStep = (typeof LATER_STEPS)[number];
+
 /** What the customer waits for. */
 export type Work = 'loading' | 'price' | 'pay' | 'cancel';
 

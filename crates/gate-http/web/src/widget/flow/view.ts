@@ -1,9 +1,11 @@
 import { checkOf, faultsOf, type Draft, type Faults } from '../draft';
 import { returnAddress } from '../session';
-import type { Priced, Session, Side, SideOptions } from '../types';
+import type { Indicative, Priced, Session, Side, SideOptions } from '../types';
 import {
   entryOf,
+  estimatesOf,
   isOutdated,
+  isRenewing,
   lastOf,
   mayPay,
   priceAt,
@@ -20,7 +22,8 @@ import {
   type Trouble,
   type Waiting,
 } from './state';
-import { SLOW_MS, type Step, type Work } from './steps';
+import { walletOf } from './kept';
+import { LATER_STEPS, SLOW_MS, type LaterStep, type Step, type Work } from './steps';
 
 /** What every screen shows. */
 interface Base {
@@ -45,6 +48,8 @@ interface Open extends Base {
   readonly faults: Faults;
   /** True if the checks have found nothing wrong with the address. */
   readonly isAddressGood: boolean;
+  /** What the customer receives for the chosen pair by each method. Null while the gate is asked for it. */
+  readonly estimates: readonly Indicative[] | null;
   /** Whole seconds until the price ends. */
   readonly secondsLeft: number;
   readonly isOutdated: boolean;
@@ -58,6 +63,8 @@ interface Open extends Base {
   readonly ask: Ask;
   /** True if this page made the payment. */
   readonly isOwn: boolean;
+  /** Where the coins of the payment went, as far as this page knows. */
+  readonly wallet: string | null;
   /** By the clock of the server. */
   readonly now: number;
 }
@@ -87,6 +94,18 @@ export function viewOf(state: State, now: Now): View {
   return { ...base, step, isUnsettled: last.unsettled !== null, last: stage.step === 'failed' ? null : open };
 }
 
+const isLater = (view: View): view is ViewOf<LaterStep> => LATER_STEPS.some((step) => step === view.step);
+
+/** What the page shows while the later screens are not loaded. */
+export function withoutLater(view: View): View {
+  if (view.step === 'offline') return { ...view, last: view.last && withoutLater(view.last) };
+  return isLater(view) ? { ...view, step: 'loading' } : view;
+}
+
+/** True if the page waits for the later screens alone, and has a connection. A reload would lose what is typed into an earlier screen. */
+export const isStuck = (view: View): boolean =>
+  isLater(view) && view.work === null && view.trouble?.text !== 'unreachable';
+
 function baseOf(state: Waiting | Live, step: Step, now: Now): Base {
   const {
     running,
@@ -98,7 +117,7 @@ function baseOf(state: Waiting | Live, step: Step, now: Now): Base {
     session,
     draft: live?.draft ?? null,
     priced: live && pricedOf(live),
-    work: running && workOf(running.task),
+    work: live && isRenewing(live, now) ? (live.running?.isPressed ? 'pay' : null) : running && workOf(running.task),
     isSlow: running !== null && now.uptime - running.since >= SLOW_MS,
     isFramed,
     canLeave: isFramed || returnAddress(session, step === 'done') !== null,
@@ -119,13 +138,15 @@ function openOf(live: Live, { step }: Stage, now: Now): Omit<Open, keyof Base> &
   const entry = entryOf(options, draft.side);
   const check = checkOf(live, entry);
   const hasEnded = step === 'done' || step === 'over';
+  const faults = faultsOf(live, entry);
   return {
     session,
     draft,
     sides: sidesOf(options, session, host),
     entry,
-    faults: faultsOf(live, entry),
-    isAddressGood: session.wallet_address !== null || (check?.isKnown === true && check.misfit === null),
+    faults,
+    isAddressGood: session.wallet_address !== null || (check?.isKnown === true && !faults['wallet_address']),
+    estimates: estimatesOf(live) ?? null,
     secondsLeft: secondsLeft(live, now),
     isOutdated: isOutdated(live, now),
     mayPay: mayPay(live, now),
@@ -136,6 +157,7 @@ function openOf(live: Live, { step }: Stage, now: Now): Omit<Open, keyof Base> &
     isSent,
     ask: askOf(live),
     isOwn: own === session.payment?.id,
+    wallet: walletOf(live),
     now: serverTime(live, now),
   };
 }

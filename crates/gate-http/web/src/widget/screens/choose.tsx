@@ -1,6 +1,7 @@
+import { limitsMisfit } from '../draft';
 import type { ViewOf } from '../flow/view';
-import { crypto, eitherOf, methodInText, money, t } from '../i18n';
-import { Button, CancelLink, Picture, type Icon } from '../parts';
+import { eitherOf, estimate, methodInText, money, t } from '../i18n';
+import { Button, CancelLink, limitsText, Note, Picture, type Icon } from '../parts';
 import type { ScreenProps } from '../screen_props';
 import { say } from '../speech';
 
@@ -34,7 +35,7 @@ function linesOf({
     [
       'coins',
       t('receiveThis', { amount: eitherOf(symbols) }),
-      example ? t('aboutToday', { amount: crypto(example.crypto_amount, example.asset, 2) }) : t('everyFee'),
+      example ? t('aboutToday', { amount: estimate(example.crypto_amount, example.asset) }) : t('everyFee'),
     ],
     ...(session.wallet_address ? [] : [['wallet', t('needWallet'), t('anyWallet')] as [Icon, string, string]]),
   ];
@@ -45,7 +46,12 @@ export function Choose(props: ScreenProps<'choose'>) {
   const {
     sides,
     draft: { side },
+    entry,
+    session,
+    canLeave,
   } = view;
+  // The limits are advice of the operator. They alone do not turn away an amount that has a price.
+  const limits = entry?.indicative.length ? null : limitsMisfit(entry, session);
   const choose = (one: typeof side) => {
     act.do({ type: 'choose_side', side: one });
     say(t('selected', { side: t(one) }));
@@ -88,14 +94,19 @@ export function Choose(props: ScreenProps<'choose'>) {
               <Picture icon={icon} kind="badge" />
               <span>
                 <strong>{title}</strong>
-                {text && <small>{text}</small>}
+                {text && <small key={text}>{text}</small>}
               </span>
             </li>
           ))}
         </ul>
       </div>
+      {limits && (
+        <Note icon="warn" kind="warn" code="amount_out_of_range">
+          {t('noChoice')} {limitsText(limits)}
+        </Note>
+      )}
       <div class="foot">
-        <Button {...props} action="continue" />
+        {!limits ? <Button {...props} action="continue" /> : canLeave && <Button {...props} action="return" />}
         <CancelLink {...props} />
       </div>
     </>

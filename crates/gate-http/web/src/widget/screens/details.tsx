@@ -2,12 +2,12 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { loadChecks } from '../address';
 import { accountOf, sameName, type Fault, type Faults } from '../draft';
 import type { ViewOf } from '../flow/view';
-import { crypto, methodName, money, networkName, t, type MessageKey } from '../i18n';
+import { eitherOf, estimate, methodName, money, networkName, t, type MessageKey } from '../i18n';
 import { Button, Groups, Picture } from '../parts';
 import { ACCOUNT_TYPES, ibanFits, payoutFields, payoutOf } from '../payout';
 import type { ScreenProps } from '../screen_props';
 import { say } from '../speech';
-import type { SideOptions } from '../types';
+import type { Indicative, SideOptions } from '../types';
 
 type DetailsView = ViewOf<'details'>;
 
@@ -16,6 +16,9 @@ const JUDGE_MS = 300;
 
 // No text and no choice of the customer is set by `value` or `checked`. Each redraw compares these two with the page, and would overwrite
 // what autofill has set without an event. It compares all other properties with the last redraw.
+//
+// A translator of the browser replaces texts of the page. A sentence that changes is therefore a new element, which has the sentence as
+// its key, and values are never translated. Preact sets the property `translate`, which is a boolean.
 
 interface SelectProps {
   name: string;
@@ -31,7 +34,9 @@ function Select({ name, label, value, choices }: SelectProps) {
     return (
       <div class="field">
         <span class="label">{label}</span>
-        <p class="fixed">{only[1]}</p>
+        <p class="fixed" key={only[1]}>
+          {only[1]}
+        </p>
         <input type="hidden" name={name} value={only[0]} />
       </div>
     );
@@ -53,6 +58,25 @@ function Select({ name, label, value, choices }: SelectProps) {
 /** The property `autocorrect` is a boolean in some browsers and absent in others. The attribute means the same in all. */
 const neverCorrect = (field: HTMLElement | null) => field?.setAttribute('autocorrect', 'off');
 
+/** Puts the text of the clipboard into a field, as if the customer had typed it. Only a page of its own may read the clipboard. */
+function PasteButton({ name }: { name: string }) {
+  const [isRefused, setRefused] = useState(false);
+  if (isRefused || !('clipboard' in navigator) || !('readText' in navigator.clipboard)) return null;
+  const paste = async () => {
+    const text = await navigator.clipboard.readText().catch(() => null);
+    const field = document.getElementById(name) as HTMLTextAreaElement;
+    if (text === null) setRefused(true);
+    if (!text) return field.focus();
+    field.value = text;
+    for (const type of ['input', 'focusout']) field.dispatchEvent(new Event(type, { bubbles: true }));
+  };
+  return (
+    <button type="button" class="link" data-action="paste" aria-label={t('pasteAddress')} onClick={() => void paste()}>
+      {t('paste')}
+    </button>
+  );
+}
+
 interface InputProps {
   name: string;
   label: string;
@@ -61,9 +85,10 @@ interface InputProps {
   good?: string | undefined;
   error?: Fault | undefined;
   network: string;
+  canPaste?: boolean;
 }
 
-function Input({ name, label, value, hint, good, error, network }: InputProps) {
+function Input({ name, label, value, hint, good, error, network, canPaste }: InputProps) {
   const texts = [error && `${name}-error`, good && `${name}-good`, hint && `${name}-hint`].filter(Boolean).join(' ');
   // After its first value the field keeps its own text.
   const [first] = useState(value);
@@ -73,7 +98,9 @@ function Input({ name, label, value, hint, good, error, network }: InputProps) {
     defaultValue: first,
     ref: neverCorrect,
     spellcheck: false,
-    autocapitalize: 'none' as const,
+    translate: false,
+    inputmode: 'text' as const,
+    autocapitalize: name === 'iban' ? ('characters' as const) : ('none' as const),
     autocomplete: name === 'account_holder' ? 'name' : 'off',
     'aria-invalid': error !== undefined,
     'aria-describedby': texts || undefined,
@@ -84,11 +111,21 @@ function Input({ name, label, value, hint, good, error, network }: InputProps) {
     event.preventDefault();
     event.currentTarget.form?.requestSubmit();
   };
+  const fault =
+    error &&
+    t(error.text, {
+      network,
+      others: eitherOf((error.others ?? []).map(networkName)),
+      asset: error.asset ?? '',
+    });
   return (
     <div class="field">
-      <label class="label" for={name}>
-        {label}
-      </label>
+      <div class="head">
+        <label class="label" for={name}>
+          {label}
+        </label>
+        {canPaste && <PasteButton name={name} />}
+      </div>
       {name === 'wallet_address' ? (
         <textarea {...common} rows={2} class="code" onKeyDown={press} />
       ) : (
@@ -96,19 +133,19 @@ function Input({ name, label, value, hint, good, error, network }: InputProps) {
       )}
       <div class="texts">
         {error && (
-          <p class="fault" role="alert" data-code={error.code} id={`${name}-error`}>
+          <p class="fault" role="alert" data-code={error.code} id={`${name}-error`} key={fault}>
             <Picture icon="bad" />
-            <span>{t(error.text, { network, other: networkName(error.other ?? '') })}</span>
+            <span>{fault}</span>
           </p>
         )}
         {good && !error && (
-          <p class="fine" id={`${name}-good`}>
+          <p class="fine" id={`${name}-good`} key={good}>
             <Picture icon="good" />
             <span>{good}</span>
           </p>
         )}
         {hint && (
-          <p class="help" id={`${name}-hint`}>
+          <p class="help" id={`${name}-hint`} key={hint}>
             {hint}
           </p>
         )}
@@ -117,33 +154,58 @@ function Input({ name, label, value, hint, good, error, network }: InputProps) {
   );
 }
 
-/** The methods with what the customer receives by each, if the catalogue's example fits the choice. */
-function Methods({ view: { draft }, entry }: { view: DetailsView; entry: SideOptions }) {
-  const { side, asset, network } = draft;
+/** What the customer receives by a method, and its fees. Grey blocks of the same size stand for what the gate is asked for. */
+function Example({ row }: { row: Indicative | undefined | null }) {
+  if (row === undefined) return null;
+  const blank = <i class="blank" aria-hidden="true" />;
+  const get = row && t('approx', { amount: estimate(row.crypto_amount, row.asset) });
+  const fees = row && t('feesAre', { amount: money(row.fees.total, row.fees.currency) });
+  return (
+    <>
+      <span class="get" translate={false} key={get}>
+        {get ?? blank}
+      </span>
+      <small translate={false} key={fees}>
+        {fees ?? blank}
+      </small>
+    </>
+  );
+}
+
+/** The methods with an example of each, if there is one for the choice. One method alone is a text. */
+function Methods({ view: { draft, estimates }, entry: { methods } }: { view: DetailsView; entry: SideOptions }) {
+  const { side, asset } = draft;
   const label = t(side === 'off_ramp' ? 'payoutMethod' : 'method');
-  // The examples are for the first network of each asset.
-  const fits = entry.assets.find((one) => one.symbol === asset)?.networks[0]?.chain === network;
+  const exampleOf = (method: string) =>
+    estimates && estimates.find((one) => one.asset === asset && one.payment_method === method);
+  const [only, ...others] = methods;
+  if (only && others.length === 0) {
+    return (
+      <div class="field methods">
+        <span class="label">{label}</span>
+        <p>
+          <span class="name">{methodName(only)}</span>
+          <Example row={exampleOf(only.id)} />
+        </p>
+        <input type="hidden" name="payment_method" value={only.id} />
+      </div>
+    );
+  }
   return (
     <fieldset class="field methods">
       <legend class="label">{label}</legend>
-      {entry.methods.map((method) => {
-        const row = fits
-          ? entry.indicative.find((one) => one.asset === asset && one.payment_method === method.id)
-          : undefined;
-        return (
-          <label key={method.id}>
-            <input
-              type="radio"
-              name="payment_method"
-              value={method.id}
-              defaultChecked={method.id === draft.payment_method}
-            />
-            <span class="name">{methodName(method)}</span>
-            {row && <span class="get">{t('approx', { amount: crypto(row.crypto_amount, asset, 2) })}</span>}
-            {row && <small>{t('feesAre', { amount: money(row.fees.total, row.fees.currency) })}</small>}
-          </label>
-        );
-      })}
+      {methods.map((method) => (
+        <label key={method.id}>
+          <input
+            type="radio"
+            name="payment_method"
+            value={method.id}
+            defaultChecked={method.id === draft.payment_method}
+          />
+          <span class="name">{methodName(method)}</span>
+          <Example row={exampleOf(method.id)} />
+        </label>
+      ))}
     </fieldset>
   );
 }
@@ -158,7 +220,7 @@ function PayoutFields({ view: { draft, entry }, errors }: { view: DetailsView; e
           return <Select key={name} name={name} label={t(name)} value={value || ACCOUNT_TYPES[0]} choices={choices} />;
         }
         const label = name === 'account_holder' ? t('optional', { field: t(name) }) : t(name);
-        const isFine = name === 'iban' && ibanFits(value);
+        const iban = name === 'iban' && ibanFits(value) && payoutOf('iban', { iban: value })['iban'];
         return (
           <div key={name}>
             <Input
@@ -167,12 +229,12 @@ function PayoutFields({ view: { draft, entry }, errors }: { view: DetailsView; e
               value={value}
               error={errors[name]}
               network=""
-              hint={name === 'iban' && !isFine ? t('ibanHint') : undefined}
+              hint={name === 'iban' && !iban ? t('ibanHint') : undefined}
             />
-            {isFine && !errors[name] && (
-              <p class="fine">
+            {iban && !errors[name] && (
+              <p class="fine" translate={false} key={iban}>
                 <Picture icon="good" />
-                <Groups text={payoutOf('iban', { iban: value })['iban'] ?? ''} />
+                <Groups text={iban} />
               </p>
             )}
           </div>
@@ -182,7 +244,8 @@ function PayoutFields({ view: { draft, entry }, errors }: { view: DetailsView; e
   );
 }
 
-function Wallet({ view: { draft, session, isAddressGood }, error }: { view: DetailsView; error: Fault | undefined }) {
+function Wallet({ view, error }: { view: DetailsView; error: Fault | undefined }) {
+  const { draft, session, isAddressGood } = view;
   const address = draft.wallet_address;
   const network = networkName(draft.network);
   const good = isAddressGood ? t('walletOk', { network, end: address.slice(-4) }) : undefined;
@@ -194,7 +257,7 @@ function Wallet({ view: { draft, session, isAddressGood }, error }: { view: Deta
     return (
       <div class="field">
         <span class="label">{t('wallet')}</span>
-        <p class="fixed">
+        <p class="fixed" translate={false}>
           <Groups text={session.wallet_address} />
         </p>
         <input type="hidden" name="wallet_address" value={session.wallet_address} />
@@ -211,6 +274,7 @@ function Wallet({ view: { draft, session, isAddressGood }, error }: { view: Deta
       good={good}
       hint={t('walletHint', { asset: draft.asset, network })}
       error={error}
+      canPaste={!view.isFramed}
     />
   );
 }

@@ -3,43 +3,30 @@ import { useEffect, useState } from 'preact/hooks';
 import type { Ask, ViewOf } from '../flow/view';
 import { crypto, decimal, moment, money, networkName, t, tSide, type MessageKey } from '../i18n';
 import { safeLink } from '../links';
-import { Amount, Button, CopyButton, Groups, Note, Picture, Ring } from '../parts';
+import { CopyButton } from '../copying';
+import { Amount, Button, CancelLink, Groups, Note, Picture, Ring } from '../parts';
 import { PaymentNotice } from '../payment_notice';
-import { sums } from '../receipt';
 import type { ScreenProps } from '../screen_props';
 import { amountDue, sentAsset } from '../session';
+import { sums } from '../terms';
 
 const KNOWN = ['account_holder', 'iban', 'bic', 'amount', 'address', 'memo', 'reference'];
 /** Chosen by the customer before, or shown elsewhere. What the customer pays is shown from the payment, which the gate has compared. */
 const HIDDEN = ['type', 'note', 'url', 'payment_method', 'currency', 'asset', 'network'];
 
 function QrCode({ text }: { text: string }) {
-  const [path, setPath] = useState<{ d: string; size: number } | null>(null);
+  const [image, setImage] = useState<string | null>(null);
   useEffect(() => {
     let current = true;
     import('../qr').then(
-      ({ qrPath }) => current && setPath(qrPath(text)),
+      ({ qrImage }) => current && setImage(qrImage(text)),
       () => undefined,
     );
     return () => {
       current = false;
     };
   }, [text]);
-  return (
-    <div class="qr-box">
-      {path && (
-        <svg
-          class="qr"
-          role="img"
-          aria-label={t('qr')}
-          viewBox={`0 0 ${path.size} ${path.size}`}
-          shape-rendering="crispEdges"
-        >
-          <path d={path.d} />
-        </svg>
-      )}
-    </div>
-  );
+  return <div class="qr-box">{image && <img class="qr" role="img" alt={t('qr')} src={image} />}</div>;
 }
 
 export function instructionsTitle({ ask, payment }: ViewOf<'instructions'>): string {
@@ -63,7 +50,7 @@ function CopyRow({ name, value, label, isGrouped, children = value }: CopyRowPro
   return (
     <div class={isGrouped || value.length > 24 ? 'wide' : undefined}>
       <dt>{label}</dt>
-      <dd class={name === 'reference' || name === 'memo' ? 'code' : undefined}>
+      <dd class={name === 'reference' || name === 'memo' ? 'code' : undefined} translate={false}>
         {isGrouped ? <Groups text={value} /> : children}
       </dd>
       <dd class="act">
@@ -76,13 +63,13 @@ function CopyRow({ name, value, label, isGrouped, children = value }: CopyRowPro
 function Lead({ ask, network }: { ask: Ask; network: string }) {
   if (ask === 'crypto')
     return (
-      <p class="lead">
+      <p class="lead" key={ask}>
         {t('sendOn')} <strong>{network}</strong>
         {t('sendOnce')}
       </p>
     );
   return (
-    <p class="lead">
+    <p class="lead" key={ask}>
       {t(({ wallet: 'deposit', sandbox: 'sandboxText', redirect: 'redirectText', bank: 'bankLead' } as const)[ask])}
     </p>
   );
@@ -91,7 +78,7 @@ function Lead({ ask, network }: { ask: Ask; network: string }) {
 const Waiting = ({ text }: { text: string }) => (
   <div class="waiting">
     <Ring />
-    <p>
+    <p key={text}>
       {text}
       <small>{t('updates')}</small>
     </p>
@@ -163,7 +150,7 @@ export function Instructions(props: ScreenProps<'instructions'>) {
           </a>
         )}
         <Button {...props} action="continue" label={sent} kind={link ? 'second' : 'main'} />
-        <Button {...props} action="cancel" kind="link" label={t('cancelPayment')} />
+        <CancelLink {...props} />
       </div>
     </>
   );
@@ -189,7 +176,7 @@ export function Progress(props: ScreenProps<'progress'>) {
     <>
       <div class="waiting">
         <Ring />
-        <p>{text}</p>
+        <p key={text}>{text}</p>
       </div>
       <PaymentNotice view={view} />
       <ol class="box facts-list">
@@ -218,7 +205,7 @@ export function Progress(props: ScreenProps<'progress'>) {
             label={t(payment.instructions['iban'] ? 'showBank' : 'showDetails')}
           />
         )}
-        <Button {...props} action="cancel" kind="link" label={t('cancelPayment')} />
+        <CancelLink {...props} />
       </div>
     </>
   );

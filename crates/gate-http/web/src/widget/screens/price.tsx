@@ -6,9 +6,10 @@ import type { Price as Terms } from '../flow/state';
 import { crypto, decimal, methodName, money, networkName, t, tSide, type MessageKey } from '../i18n';
 import { Button, Groups, Note, Picture, Amount } from '../parts';
 import { payoutOf } from '../payout';
-import { AddressRow, rateOf, Receipt, Row, sums } from '../receipt';
+import { AddressRow, Receipt, Row } from '../receipt';
 import type { ScreenProps } from '../screen_props';
 import { say } from '../speech';
+import { rateOf, sums } from '../terms';
 import type { Quote } from '../types';
 
 interface Change {
@@ -85,11 +86,16 @@ function Countdown({
   text: string;
 }) {
   const clock = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, '0')}`;
+  const sentence = isOutdated ? t('outdated') : left > 0 ? text : t('priceLoading');
   return (
     <p class="countdown">
       <Picture icon="clock" />
-      <span>{isOutdated ? t('outdated') : left > 0 ? text : t('priceLoading')}</span>
-      {left > 0 && <strong aria-hidden="true">{clock}</strong>}
+      <span key={sentence}>{sentence}</span>
+      {left > 0 && (
+        <strong aria-hidden="true" translate={false}>
+          {clock}
+        </strong>
+      )}
       {left > 0 && <span class="hidden">{t('refreshed')}</span>}
     </p>
   );
@@ -113,13 +119,13 @@ function Figure({ price: { quote, before: old } }: { price: Terms }) {
     <div class="sums">
       <p>{t(isSale ? 'youSend' : 'youReceive')}</p>
       <p class="big">
-        <span class="amount" data-value={(isSale ? give : get)[0]}>
+        <span class="amount" data-value={(isSale ? give : get)[0]} translate={false}>
           {decimal((isSale ? give : get)[0])}
           <small>{quote.asset}</small>
         </span>
       </p>
-      {before && <p>{t('before', { amount: before })}</p>}
-      <p class="rate" data-value={quote.exchange_rate}>
+      {before && <p translate={false}>{t('before', { amount: before })}</p>}
+      <p class="rate" data-value={quote.exchange_rate} translate={false}>
         {t('onAt', { network: networkName(quote.network), rate: rateOf(quote, currency) })}
       </p>
     </div>
@@ -127,7 +133,7 @@ function Figure({ price: { quote, before: old } }: { price: Terms }) {
 }
 
 export function Price(props: ScreenProps<'price'>) {
-  const { view } = props;
+  const { view, act } = props;
   const { price } = view;
   const quote = price?.quote;
   useEffect(() => {
@@ -144,9 +150,18 @@ export function Price(props: ScreenProps<'price'>) {
   if (!price) {
     return (
       <>
-        <Shape />
+        {view.work && <Shape />}
         <div class="foot">
           {view.work ? <Button {...props} action="continue" disabled /> : <Button {...props} action="retry" />}
+          {!view.work && (
+            <Button
+              {...props}
+              action="back"
+              kind="second"
+              label={t('otherCoin')}
+              run={() => act.do({ type: 'choose_again' })}
+            />
+          )}
         </div>
       </>
     );
@@ -189,36 +204,33 @@ export function Confirm(props: ScreenProps<'confirm'>) {
   const { quote } = price;
   const { side } = draft;
   const { give, get } = sums(quote, quote.currency);
+  const isSale = side === 'off_ramp';
+  const coins = isSale ? give : get;
   const method = entry?.methods.find((one) => one.id === draft.payment_method);
   const next = side !== 'on_ramp' ? 'nextCrypto' : draft.payment_method === 'card' ? 'nextCard' : 'nextBank';
   return (
     <>
-      <p class="lead">{t(side === 'off_ramp' ? 'checkAccount' : 'checkAddress')}</p>
+      <p class="lead">{t(isSale ? 'checkAccount' : 'checkAddress')}</p>
       <Changed price={price} asks />
+      {/* Amounts of the receipt below are not repeated. */}
       <dl class="box sums rows">
-        {side === 'swap' && (
-          <Row label={t('youSend')}>
-            <Amount value={give[0]}>{give[1]}</Amount>
+        {side === 'swap' ? (
+          <Row label={t('network')}>
+            <span class="line">{`${quote.source_asset}, ${networkName(quote.source_network ?? '')}`}</span>
+            <span class="line">{`${quote.asset}, ${networkName(quote.network)}`}</span>
+          </Row>
+        ) : (
+          <Row label={t(isSale ? 'youSend' : 'youReceive')} big>
+            <Amount value={coins[0]}>{coins[1]}</Amount>
+            <small>{networkName(quote.network)}</small>
           </Row>
         )}
-        {side === 'swap' && <Row label={t('onNetwork')}>{networkName(quote.source_network ?? '')}</Row>}
-        {side === 'off_ramp' && (
-          <Row label={t('youSend')}>
-            <Amount value={give[0]}>{give[1]}</Amount>
-          </Row>
-        )}
-        <Row label={t('youReceive')} big>
-          <Amount value={get[0]}>{get[1]}</Amount>
-        </Row>
-        <Row label={t('network')}>{networkName(quote.network)}</Row>
-        {side === 'off_ramp' ? (
+        {isSale ? (
           <Account payout={payoutOf(accountOf(draft, entry), draft)} />
         ) : (
           <AddressRow label={t('toWallet')} text={draft.wallet_address} />
         )}
-        {side !== 'swap' && method && (
-          <Row label={t(side === 'off_ramp' ? 'payoutMethod' : 'method')}>{methodName(method)}</Row>
-        )}
+        {side !== 'swap' && method && <Row label={t(isSale ? 'payoutMethod' : 'method')}>{methodName(method)}</Row>}
       </dl>
       <div class={view.secondsLeft > 0 ? 'stack' : 'stack old'}>
         <Receipt quote={quote} />

@@ -1,10 +1,14 @@
 var e=`Betalen
 {title} – {shop}
-Test: {title} – {shop}
+Test: {title}
 Testmodus
 : er gaat geen echt geld om
 Mogelijk gemaakt door
 Licenties
+{shop} is een dienst van {name}
+Hulp
+Voorwaarden
+Privacy
 Winkel
 Stap {step} van 4
 Laden…
@@ -17,7 +21,9 @@ U betaalt
 U ontvangt
 U verstuurt
 U hebt betaald
-U hebt ontvangen
+U hebt verstuurd
+Onderweg
+Naar u verstuurd
 Te betalen
 Koers
 Betalen vóór
@@ -52,13 +58,18 @@ Ontvangen via
 ≈ {amount}
 Kosten {amount}
 Uw walletadres
+Plakken
+Adres plakken
 Controleer of deze wallet {asset} op {network} aanneemt.
 Geldig op {network}. Eindigt op {end}.
 Ingesteld door {shop}
 Vul het adres van uw wallet in.
 Eén teken van dit adres lijkt niet te kloppen. Kopieer het opnieuw uit uw wallet.
-Dit lijkt een adres van {other}. U koos {network}. Wijzig het netwerk of gebruik een ander adres.
+Dit is een adres voor {others}. U koos {network}. Wijzig het netwerk of gebruik een ander adres.
+Dit is het adres van {asset} zelf, niet van een wallet. Wat u daarheen stuurt, bent u kwijt.
+Niemand kan munten op dit adres gebruiken. Kopieer het adres van uw eigen wallet.
 Dit is geen adres op {network}. Kopieer het hele adres uit uw wallet.
+Dit adres kan geen {asset} op {network} ontvangen. Kopieer het adres van uw eigen wallet.
 Dit is een naam, geen adres. Kopieer uit uw wallet het adres dat met 0x begint.
 Dit is een naam, geen adres. Kopieer het adres zelf uit uw wallet.
 Het adres is ingesteld door {shop} en kan niet worden gewijzigd. Laad de pagina opnieuw.
@@ -107,6 +118,7 @@ De koers was {before}. De bedragen zijn gelijk.
 Eerst: {amount}
 Druk nog eens op de knop als u akkoord bent.
 De prijs is verlopen. Dit is de nieuwe; druk nog eens op de knop als u akkoord bent.
+Deze betaling lijkt ook in een ander venster open te staan. Druk nog eens op de knop om hier te betalen.
 Deze prijs is niet meer actueel.
 Huidige prijs tonen
 Bevestig uw identiteit
@@ -195,9 +207,13 @@ Naar uw rekening {account}.
 Naar uw bankrekening.
 Kosten, inbegrepen
 Datum
-Bewaar het kenmerk. U kunt deze pagina sluiten.
+Handelaar
+Bewaar het kenmerk.
+Bewijs opslaan
 U kunt deze pagina sluiten.
+U kunt terug naar de winkel.
 Terug naar {shop}
+Terug naar de winkel
 Sluiten
 De betaling is geweigerd
 De kaartuitgever heeft geweigerd zonder een reden te geven. Probeer het opnieuw of betaal op een andere manier.
@@ -209,41 +225,48 @@ Het geld is niet op tijd binnengekomen. Hebt u het verstuurd, dan geeft de betaa
 Het geld is teruggestuurd voordat de betaling klaar was.
 De bank, de kaartuitgever of het netwerk heeft geweigerd. De betaaldienst geeft terug wat is binnengekomen.
 Betaald met
+Geprobeerd met
 Is er geld van uw rekening af, betaal dan niet opnieuw. Geef {shop} dit kenmerk.
 Zijn de {asset} uit uw wallet weg, verstuur ze dan niet opnieuw. Geef {shop} dit kenmerk.
 Opnieuw proberen
 Op een andere manier betalen
+Andere munt kiezen
 Annuleren en terug naar {shop}
 Annuleren
 Deze betaling annuleren?
 Er is niets betaald.
+Hebt u het geld al verzonden? Annuleer dan niet.
+Als u het geld hebt verzonden, komt het door annuleren niet terug.
 Doorgaan
+Blijven wachten
 Betaling annuleren
 Annuleren…
 De betaling is geannuleerd. U kunt opnieuw betalen of teruggaan naar de winkel.
 Nu niet beschikbaar
-{shop} kan deze betaling hier op dit moment niet aannemen. Kies in de winkel een andere manier om te betalen.
+Deze betaling is hier nu niet mogelijk. Kies in de winkel een andere manier om te betalen.
 Deze betaallink is niet volledig. Open hem opnieuw vanuit de winkel.
 Deze betaling is verlopen
 Er is niets betaald. Begin opnieuw in de winkel.
 Deze betaling is geannuleerd
 Er is niets betaald.
 Deze betaling is afgesloten
-{shop} toont de status van uw bestelling.
+De winkel toont de status van uw bestelling.
 Hebt u geld verstuurd, bewaar dan dit kenmerk: {reference} en vraag {shop} ernaar.
 Deze pagina kan niet meer verder
-Open de betaling opnieuw bij {shop}. Niets wordt dubbel betaald.
+Open de betaling opnieuw vanuit de winkel. Niets wordt dubbel betaald.
 U bent offline
 We proberen het opnieuw zodra uw verbinding terug is. Niets wordt dubbel betaald.
 Nu proberen
 U bent weer online.
 We controleren uw betaling
-Uw verbinding viel weg terwijl u betaalde. Betaal niet opnieuw. Deze pagina toont het resultaat vanzelf.
+De betaaldienst was niet bereikbaar terwijl u betaalde. Betaal niet opnieuw. Deze pagina toont het resultaat vanzelf.
 Verder
 Terug
 Er is nu geen prijs voor {asset}. Probeer het opnieuw of kies een andere munt.
 {asset} wordt nu niet op dit netwerk aangeboden. Kies een ander.
 Het bedrag van deze bestelling valt buiten de grenzen van deze keuze. Kies een andere.
+Mogelijk: {min} tot {max}.
+Geen keuze past hier bij het bedrag van deze bestelling.
 Er waren te veel verzoeken. We proberen het over {seconds} seconden opnieuw.
 Annuleren kan niet meer: de betaling wordt uitgevoerd.
 We konden de betaaldienst niet bereiken. Niets wordt dubbel betaald. Probeer het opnieuw.

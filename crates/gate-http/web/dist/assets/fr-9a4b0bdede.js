@@ -1,10 +1,14 @@
 var e=`Paiement
 {title} – {shop}
-Test : {title} – {shop}
+Test : {title}
 Mode test
  : aucun argent réel ne circule
 Proposé par
 Licences
+{shop} est un service de {name}
+Aide
+Conditions
+Confidentialité
 Boutique
 Étape {step} sur 4
 Chargement…
@@ -17,7 +21,9 @@ Vous payez
 Vous recevez
 Vous envoyez
 Vous avez payé
-Vous avez reçu
+Vous avez envoyé
+En route
+Montant envoyé
 À payer
 Cours
 À payer avant
@@ -52,13 +58,18 @@ Recevoir par
 ≈ {amount}
 Frais {amount}
 L’adresse de votre portefeuille
+Coller
+Coller l’adresse
 Vérifiez que ce portefeuille accepte {asset} sur {network}.
 Valable sur {network}. Elle se termine par {end}.
 Définie par {shop}
 Saisissez l’adresse de votre portefeuille.
 Un caractère de cette adresse semble faux. Copiez-la de nouveau depuis votre portefeuille.
-Cela ressemble à une adresse {other}. Vous avez choisi {network}. Changez de réseau ou utilisez une autre adresse.
+C’est une adresse pour {others}. Vous avez choisi {network}. Changez de réseau ou utilisez une autre adresse.
+C’est l’adresse de {asset} même, pas celle d’un portefeuille. Les cryptos envoyées là sont perdues.
+Personne ne peut utiliser de cryptos à cette adresse. Copiez l’adresse de votre propre portefeuille.
 Ce n’est pas une adresse sur {network}. Copiez l’adresse entière depuis votre portefeuille.
+Cette adresse ne peut pas recevoir de {asset} sur {network}. Copiez l’adresse de votre propre portefeuille.
 C’est un nom, pas une adresse. Copiez depuis votre portefeuille l’adresse qui commence par 0x.
 C’est un nom, pas une adresse. Copiez l’adresse elle-même depuis votre portefeuille.
 L’adresse a été définie par {shop} et ne peut pas être modifiée. Veuillez recharger la page.
@@ -107,6 +118,7 @@ Le cours était {before}. Les montants ne changent pas.
 Avant : {amount}
 Appuyez de nouveau sur le bouton si vous êtes d’accord.
 Le prix a expiré. Voici le nouveau ; appuyez de nouveau sur le bouton si vous êtes d’accord.
+Ce paiement semble ouvert dans une autre fenêtre. Appuyez de nouveau sur le bouton pour payer ici.
 Ce prix n’est plus à jour.
 Afficher le prix actuel
 Confirmez votre identité
@@ -195,9 +207,13 @@ Vers votre compte {account}.
 Vers votre compte bancaire.
 Frais, inclus
 Date
-Conservez la référence. Vous pouvez fermer cette page.
+Marchand
+Conservez la référence.
+Enregistrer le reçu
 Vous pouvez fermer cette page.
+Vous pouvez retourner à la boutique.
 Retour chez {shop}
+Retour à la boutique
 Fermer
 Le paiement a été refusé
 L’émetteur de la carte l’a refusé sans donner de raison. Réessayez ou payez autrement.
@@ -209,41 +225,48 @@ L’argent n’est pas arrivé à temps. Si vous l’avez envoyé, le prestatair
 L’argent a été renvoyé avant la fin du paiement.
 La banque, l’émetteur de la carte ou le réseau l’a refusé. Le prestataire de paiement rembourse ce qui est arrivé.
 Payé par
+Essayé par
 Si votre compte a été débité, ne payez pas de nouveau. Donnez cette référence à {shop}.
 Si les {asset} ont quitté votre portefeuille, ne les renvoyez pas. Donnez cette référence à {shop}.
 Réessayer
 Payer autrement
+Choisir une autre crypto
 Annuler et retourner chez {shop}
 Annuler
 Annuler ce paiement ?
 Rien n’a été payé.
+Avez-vous déjà envoyé l’argent ? Alors n’annulez pas.
+Si vous avez envoyé l’argent, l’annulation ne le fait pas revenir.
 Continuer
+Continuer d’attendre
 Annuler le paiement
 Annulation…
 Le paiement a été annulé. Vous pouvez payer de nouveau ou retourner à la boutique.
 Indisponible pour le moment
-{shop} ne peut pas accepter ce paiement ici pour le moment. Choisissez un autre moyen de paiement dans la boutique.
+Ce paiement n’est pas possible ici pour le moment. Choisissez un autre moyen de paiement dans la boutique.
 Ce lien de paiement est incomplet. Ouvrez-le de nouveau depuis la boutique.
 Ce paiement a expiré
 Rien n’a été payé. Recommencez dans la boutique.
 Ce paiement a été annulé
 Rien n’a été payé.
 Ce paiement est clos
-{shop} affiche l’état de votre commande.
+La boutique affiche l’état de votre commande.
 Si vous avez envoyé de l’argent, conservez cette référence : {reference}, et adressez-vous à {shop}.
 Cette page ne peut plus continuer
-Ouvrez de nouveau le paiement chez {shop}. Rien n’est payé deux fois.
+Ouvrez de nouveau le paiement depuis la boutique. Rien n’est payé deux fois.
 Vous êtes hors ligne
 Nous réessayons dès que votre connexion revient. Rien n’est payé deux fois.
 Réessayer maintenant
 Vous êtes de nouveau en ligne.
 Nous vérifions votre paiement
-Votre connexion s’est interrompue pendant le paiement. Ne payez pas de nouveau. Le résultat s’affichera ici tout seul.
+Le service de paiement n’était pas joignable pendant le paiement. Ne payez pas de nouveau. Le résultat s’affichera ici tout seul.
 Continuer
 Retour
 Il n’y a pas de prix pour {asset} en ce moment. Réessayez ou choisissez une autre crypto.
 {asset} n’est pas proposé sur ce réseau en ce moment. Choisissez-en un autre.
 Le montant de cette commande dépasse les limites de ce choix. Choisissez autre chose.
+Possible : de {min} à {max}.
+Aucun choix n’accepte ici le montant de cette commande.
 Il y a eu trop de demandes. Nous réessayons dans {seconds} secondes.
 Il est trop tard pour annuler : le paiement est en cours d’exécution.
 Nous n’avons pas pu joindre le service de paiement. Rien n’est payé deux fois. Réessayez.

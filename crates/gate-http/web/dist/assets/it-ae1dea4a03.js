@@ -1,10 +1,14 @@
-var o=`Pagamento
+var n=`Pagamento
 {title} – {shop}
-Prova: {title} – {shop}
+Prova: {title}
 Modalità di prova
 : non si muove denaro reale
 Servizio di
 Licenze
+Chi gestisce {shop}: {name}
+Aiuto
+Condizioni
+Privacy
 Negozio
 Passo {step} di 4
 Caricamento…
@@ -17,7 +21,9 @@ Paghi
 Ricevi
 Invii
 Hai pagato
-Hai ricevuto
+Hai inviato
+In arrivo
+Inviato a te
 Da pagare
 Cambio
 Paga entro
@@ -52,13 +58,18 @@ Ricevi con
 ≈ {amount}
 Commissioni {amount}
 L’indirizzo del tuo wallet
+Incolla
+Incolla l’indirizzo
 Controlla che questo wallet accetti {asset} su {network}.
 Valido su {network}. Termina con {end}.
 Impostato da {shop}
 Inserisci l’indirizzo del tuo wallet.
 Un carattere di questo indirizzo sembra sbagliato. Copialo di nuovo dal tuo wallet.
-Sembra un indirizzo {other}. Hai scelto {network}. Cambia la rete o usa un altro indirizzo.
+È un indirizzo per {others}. Hai scelto {network}. Cambia la rete o usa un altro indirizzo.
+Questo è l’indirizzo di {asset} stesso, non di un wallet. Ciò che vi si invia è perso.
+Nessuno può usare cripto a questo indirizzo. Copia l’indirizzo del tuo wallet.
 Questo non è un indirizzo su {network}. Copia l’indirizzo intero dal tuo wallet.
+Questo indirizzo non può ricevere {asset} su {network}. Copia l’indirizzo del tuo wallet.
 Questo è un nome, non un indirizzo. Copia dal tuo wallet l’indirizzo che inizia con 0x.
 Questo è un nome, non un indirizzo. Copia l’indirizzo stesso dal tuo wallet.
 L’indirizzo è stato impostato da {shop} e non si può cambiare. Ricarica la pagina.
@@ -107,6 +118,7 @@ Il cambio era {before}. Gli importi sono gli stessi.
 Prima: {amount}
 Premi di nuovo il pulsante se sei d’accordo.
 Il prezzo è scaduto. Questo è il nuovo; premi di nuovo il pulsante se sei d’accordo.
+Questo pagamento sembra aperto in un’altra finestra. Premi di nuovo il pulsante per pagare qui.
 Questo prezzo non è più aggiornato.
 Mostra il prezzo attuale
 Conferma la tua identità
@@ -195,9 +207,13 @@ Al tuo conto {account}.
 Al tuo conto bancario.
 Commissioni, incluse
 Data
-Conserva il riferimento. Puoi chiudere questa pagina.
+Esercente
+Conserva il riferimento.
+Salva ricevuta
 Puoi chiudere questa pagina.
+Puoi tornare al negozio.
 Torna da {shop}
+Torna al negozio
 Chiudi
 Il pagamento è stato rifiutato
 L’emittente della carta lo ha rifiutato senza dare un motivo. Riprova o scegli un altro modo di pagare.
@@ -209,44 +225,51 @@ Il denaro non è arrivato in tempo. Se lo hai inviato, il fornitore del pagament
 Il denaro è stato rimandato indietro prima della fine del pagamento.
 La banca, l’emittente della carta o la rete lo ha rifiutato. Il fornitore del pagamento restituisce quanto è arrivato.
 Pagato con
+Tentato con
 Se dal tuo conto è uscito del denaro, non pagare di nuovo. Comunica questo riferimento a {shop}.
 Se gli {asset} hanno lasciato il tuo wallet, non inviarli di nuovo. Comunica questo riferimento a {shop}.
 Riprova
 Scegli un altro modo di pagare
+Scegli un’altra cripto
 Annulla e torna da {shop}
 Annulla
 Annullare questo pagamento?
 Non è stato pagato nulla.
+Hai già inviato il denaro? Allora non annullare.
+Se hai inviato il denaro, annullando non torna indietro.
 Prosegui
+Continua ad aspettare
 Annulla il pagamento
 Annullamento…
 Il pagamento è stato annullato. Puoi pagare di nuovo o tornare al negozio.
 Al momento non disponibile
-{shop} al momento non può accettare qui questo pagamento. Scegli un altro modo di pagare nel negozio.
+Questo pagamento al momento non è possibile qui. Scegli un altro modo di pagare nel negozio.
 Questo link di pagamento è incompleto. Aprilo di nuovo dal negozio.
 Questo pagamento è scaduto
 Non è stato pagato nulla. Ricomincia dal negozio.
 Questo pagamento è stato annullato
 Non è stato pagato nulla.
 Questo pagamento è chiuso
-{shop} mostra lo stato del tuo ordine.
+Il negozio mostra lo stato del tuo ordine.
 Se hai inviato denaro, conserva questo riferimento: {reference} e chiedi a {shop}.
 Questa pagina non può più proseguire
-Apri di nuovo il pagamento da {shop}. Nulla viene pagato due volte.
+Apri di nuovo il pagamento dal negozio. Nulla viene pagato due volte.
 Sei offline
 Riproviamo appena torna la connessione. Nulla viene pagato due volte.
 Prova ora
 Sei di nuovo online.
 Stiamo controllando il tuo pagamento
-La connessione si è interrotta mentre pagavi. Non pagare di nuovo. Questa pagina mostra il risultato da sola.
+Il servizio di pagamento non era raggiungibile mentre pagavi. Non pagare di nuovo. Questa pagina mostra il risultato da sola.
 Continua
 Indietro
 Al momento non c’è un prezzo per {asset}. Riprova o scegli un’altra cripto.
 {asset} al momento non è disponibile su questa rete. Scegline un’altra.
 L’importo di questo ordine è fuori dai limiti di questa scelta. Scegline un’altra.
+Possibile: da {min} a {max}.
+Qui nessuna scelta accetta l’importo di questo ordine.
 Ci sono state troppe richieste. Riproviamo tra {seconds} secondi.
 È troppo tardi per annullare: il pagamento è in esecuzione.
 Non siamo riusciti a raggiungere il servizio di pagamento. Nulla viene pagato due volte. Riprova.
 Riferimento: {id}
 Questo pagamento è già in corso.`.split(`
-`);export{o as messages};
+`);export{n as messages};

@@ -1,10 +1,14 @@
 var e=`Bezahlen
 {title} – {shop}
-Test: {title} – {shop}
+Test: {title}
 Testmodus
 : Es fließt kein echtes Geld
 Bereitgestellt von
 Lizenzen
+{shop} wird von {name} betrieben
+Hilfe
+AGB
+Datenschutz
 Shop
 Schritt {step} von 4
 Wird geladen …
@@ -17,7 +21,9 @@ Sie zahlen
 Sie erhalten
 Sie senden
 Bezahlt
-Erhalten
+Gesendet
+Unterwegs
+An Sie gesendet
 Zu zahlen
 Kurs
 Zahlbar bis
@@ -52,13 +58,18 @@ Auszahlung per
 ≈ {amount}
 Gebühren {amount}
 Ihre Wallet-Adresse
+Einfügen
+Adresse einfügen
 Prüfen Sie, ob diese Wallet {asset} auf {network} annimmt.
 Gültig auf {network}. Endet auf {end}.
 Von {shop} festgelegt
 Geben Sie die Adresse Ihrer Wallet ein.
 Ein Zeichen dieser Adresse scheint falsch zu sein. Kopieren Sie sie noch einmal aus Ihrer Wallet.
-Das sieht nach einer Adresse von {other} aus. Sie haben {network} gewählt. Ändern Sie das Netzwerk oder nehmen Sie eine andere Adresse.
+Das ist eine Adresse für {others}. Sie haben {network} gewählt. Ändern Sie das Netzwerk oder nehmen Sie eine andere Adresse.
+Das ist die Adresse von {asset} selbst, nicht die einer Wallet. Dorthin gesendete Coins sind verloren.
+Coins an dieser Adresse kann niemand verwenden. Kopieren Sie die Adresse Ihrer eigenen Wallet.
 Das ist keine Adresse auf {network}. Kopieren Sie die ganze Adresse aus Ihrer Wallet.
+Diese Adresse kann kein {asset} auf {network} empfangen. Kopieren Sie die Adresse Ihrer eigenen Wallet.
 Das ist ein Name, keine Adresse. Kopieren Sie aus Ihrer Wallet die Adresse, die mit 0x beginnt.
 Das ist ein Name, keine Adresse. Kopieren Sie die Adresse selbst aus Ihrer Wallet.
 Die Adresse wurde von {shop} festgelegt und lässt sich nicht ändern. Bitte laden Sie die Seite neu.
@@ -107,6 +118,7 @@ Der Kurs war {before}. Die Beträge sind gleich.
 Zuvor: {amount}
 Drücken Sie die Taste noch einmal, wenn Sie einverstanden sind.
 Der Preis ist abgelaufen. Dies ist der neue; drücken Sie die Taste noch einmal, wenn Sie einverstanden sind.
+Diese Zahlung ist wohl auch in einem anderen Fenster offen. Drücken Sie die Taste noch einmal, um hier zu zahlen.
 Dieser Preis ist nicht mehr aktuell.
 Aktuellen Preis zeigen
 Identität bestätigen
@@ -195,9 +207,13 @@ Auf Ihr Konto {account}.
 Auf Ihr Bankkonto.
 Gebühren, enthalten
 Datum
-Heben Sie die Referenz auf. Sie können diese Seite schließen.
+Händler
+Heben Sie die Referenz auf.
+Beleg speichern
 Sie können diese Seite schließen.
+Sie können zum Shop zurückkehren.
 Zurück zu {shop}
+Zurück zum Shop
 Schließen
 Die Zahlung wurde abgelehnt
 Die Kartenfirma hat ohne Angabe von Gründen abgelehnt. Versuchen Sie es noch einmal oder zahlen Sie anders.
@@ -209,41 +225,48 @@ Das Geld ist nicht rechtzeitig eingegangen. Falls Sie es gesendet haben, gibt de
 Das Geld wurde zurückgesendet, bevor die Zahlung abgeschlossen war.
 Die Bank, die Kartenfirma oder das Netzwerk hat sie abgelehnt. Der Zahlungsanbieter gibt zurück, was eingegangen ist.
 Bezahlt mit
+Versucht mit
 Falls Geld von Ihrem Konto abgegangen ist, zahlen Sie nicht noch einmal. Nennen Sie {shop} diese Referenz.
 Falls die {asset} Ihre Wallet verlassen haben, senden Sie nicht noch einmal. Nennen Sie {shop} diese Referenz.
 Noch einmal versuchen
 Andere Zahlungsart wählen
+Anderen Coin wählen
 Abbrechen und zurück zu {shop}
 Abbrechen
 Diese Zahlung abbrechen?
 Es wurde nichts bezahlt.
+Haben Sie das Geld schon gesendet? Dann brechen Sie nicht ab.
+Wenn Sie das Geld gesendet haben, bringt der Abbruch es nicht zurück.
 Weitermachen
+Weiter warten
 Zahlung abbrechen
 Wird abgebrochen …
 Die Zahlung wurde abgebrochen. Sie können noch einmal zahlen oder zum Shop zurückkehren.
 Zurzeit nicht verfügbar
-{shop} kann diese Zahlung hier zurzeit nicht annehmen. Bitte wählen Sie im Shop eine andere Zahlungsart.
+Diese Zahlung ist hier zurzeit nicht möglich. Bitte wählen Sie im Shop eine andere Zahlungsart.
 Dieser Zahlungslink ist unvollständig. Öffnen Sie ihn noch einmal aus dem Shop.
 Diese Zahlung ist abgelaufen
 Es wurde nichts bezahlt. Beginnen Sie im Shop neu.
 Diese Zahlung wurde abgebrochen
 Es wurde nichts bezahlt.
 Diese Zahlung ist abgeschlossen
-Den Stand Ihrer Bestellung sehen Sie bei {shop}.
+Den Stand Ihrer Bestellung sehen Sie im Shop.
 Falls Sie Geld gesendet haben, bewahren Sie diese Referenz auf: {reference}. Fragen Sie damit bei {shop} nach.
 Auf dieser Seite geht es nicht weiter
-Öffnen Sie die Zahlung noch einmal bei {shop}. Nichts wird doppelt bezahlt.
+Öffnen Sie die Zahlung noch einmal aus dem Shop. Nichts wird doppelt bezahlt.
 Sie sind offline
 Wir versuchen es wieder, sobald die Verbindung steht. Nichts wird doppelt bezahlt.
 Jetzt versuchen
 Sie sind wieder online.
 Wir prüfen Ihre Zahlung
-Ihre Verbindung brach während der Zahlung ab. Bitte zahlen Sie nicht noch einmal. Das Ergebnis erscheint hier von selbst.
+Der Zahlungsdienst war während der Zahlung nicht erreichbar. Bitte zahlen Sie nicht noch einmal. Das Ergebnis erscheint hier von selbst.
 Weiter
 Zurück
 Für {asset} gibt es zurzeit keinen Preis. Versuchen Sie es noch einmal oder wählen Sie einen anderen Coin.
 {asset} wird auf diesem Netzwerk zurzeit nicht angeboten. Wählen Sie ein anderes.
 Der Betrag dieser Bestellung liegt außerhalb der Grenzen dieser Auswahl. Wählen Sie etwas anderes.
+Möglich: {min} bis {max}.
+Für den Betrag dieser Bestellung gibt es hier keine Auswahl.
 Es waren zu viele Anfragen. Wir versuchen es in {seconds} Sekunden wieder.
 Zum Abbrechen ist es zu spät: Die Zahlung wird ausgeführt.
 Wir konnten den Zahlungsdienst nicht erreichen. Nichts wird doppelt bezahlt. Versuchen Sie es noch einmal.

@@ -1,10 +1,14 @@
 var e=`Pago
 {title} – {shop}
-Prueba: {title} – {shop}
+Prueba: {title}
 Modo de prueba
 : no se mueve dinero real
 Con la tecnología de
 Licencias
+{shop} es un servicio de {name}
+Ayuda
+Condiciones
+Privacidad
 Tienda
 Paso {step} de 4
 Cargando…
@@ -17,7 +21,9 @@ Pagas
 Recibes
 Envías
 Has pagado
-Has recibido
+Has enviado
+En camino
+Enviado a ti
 A pagar
 Tipo de cambio
 Paga antes de
@@ -52,13 +58,18 @@ Recibir por
 ≈ {amount}
 Comisiones {amount}
 La dirección de tu monedero
+Pegar
+Pegar la dirección
 Comprueba que este monedero acepta {asset} en {network}.
 Válida en {network}. Termina en {end}.
 Fijada por {shop}
 Escribe la dirección de tu monedero.
 Parece que un carácter de esta dirección está mal. Cópiala otra vez desde tu monedero.
-Parece una dirección de {other}. Has elegido {network}. Cambia la red o usa otra dirección.
+Es una dirección para {others}. Has elegido {network}. Cambia la red o usa otra dirección.
+Esta es la dirección del propio {asset}, no de un monedero. Lo que se envía a ella se pierde.
+Nadie puede usar criptomonedas en esta dirección. Copia la dirección de tu propio monedero.
 Esto no es una dirección de {network}. Copia la dirección completa desde tu monedero.
+Esta dirección no puede recibir {asset} en {network}. Copia la dirección de tu propio monedero.
 Esto es un nombre, no una dirección. Copia desde tu monedero la dirección que empieza por 0x.
 Esto es un nombre, no una dirección. Copia la propia dirección desde tu monedero.
 La dirección la ha fijado {shop} y no se puede cambiar. Vuelve a cargar la página.
@@ -107,6 +118,7 @@ El tipo de cambio era {before}. Los importes son los mismos.
 Antes: {amount}
 Pulsa otra vez el botón si estás de acuerdo.
 El precio ha caducado. Este es el nuevo; pulsa otra vez el botón si estás de acuerdo.
+Parece que este pago está abierto en otra ventana. Pulsa otra vez el botón para pagar aquí.
 Este precio ya no está al día.
 Ver el precio actual
 Confirma tu identidad
@@ -195,9 +207,13 @@ A tu cuenta {account}.
 A tu cuenta bancaria.
 Comisiones, incluidas
 Fecha
-Guarda la referencia. Puedes cerrar esta página.
+Comercio
+Guarda la referencia.
+Guardar recibo
 Puedes cerrar esta página.
+Puedes volver a la tienda.
 Volver a {shop}
+Volver a la tienda
 Cerrar
 El pago ha sido rechazado
 La emisora de la tarjeta lo ha rechazado sin dar un motivo. Inténtalo otra vez o paga de otra forma.
@@ -209,41 +225,48 @@ El dinero no ha llegado a tiempo. Si lo has enviado, el proveedor de pagos lo de
 El dinero se devolvió antes de que el pago se completara.
 El banco, la emisora de la tarjeta o la red lo ha rechazado. El proveedor de pagos devuelve lo que ha llegado.
 Pagado con
+Intentado con
 Si ha salido dinero de tu cuenta, no pagues otra vez. Da esta referencia a {shop}.
 Si los {asset} han salido de tu monedero, no los envíes otra vez. Da esta referencia a {shop}.
 Intentar otra vez
 Elegir otra forma de pago
+Elegir otra criptomoneda
 Cancelar y volver a {shop}
 Cancelar
 ¿Cancelar este pago?
 No se ha pagado nada.
+¿Ya has enviado el dinero? Entonces no canceles.
+Si has enviado el dinero, cancelar no lo devuelve.
 Seguir
+Seguir esperando
 Cancelar el pago
 Cancelando…
 El pago se ha cancelado. Puedes pagar otra vez o volver a la tienda.
 No disponible ahora mismo
-{shop} no puede aceptar este pago aquí en este momento. Elige otra forma de pago en la tienda.
+Este pago no es posible aquí en este momento. Elige otra forma de pago en la tienda.
 Este enlace de pago está incompleto. Ábrelo otra vez desde la tienda.
 Este pago ha caducado
 No se ha pagado nada. Empieza de nuevo en la tienda.
 Este pago se ha cancelado
 No se ha pagado nada.
 Este pago está cerrado
-{shop} muestra el estado de tu pedido.
+La tienda muestra el estado de tu pedido.
 Si has enviado dinero, guarda esta referencia: {reference} y pregunta a {shop}.
 Esta página ya no puede continuar
-Abre otra vez el pago desde {shop}. Nada se paga dos veces.
+Abre otra vez el pago desde la tienda. Nada se paga dos veces.
 No tienes conexión
 Lo intentamos de nuevo en cuanto vuelva la conexión. Nada se paga dos veces.
 Intentar ahora
 Vuelves a tener conexión.
 Estamos comprobando tu pago
-La conexión se cortó mientras pagabas. No pagues otra vez. Esta página muestra el resultado por sí sola.
+No pudimos conectar con el servicio de pago mientras pagabas. No pagues otra vez. Esta página muestra el resultado por sí sola.
 Continuar
 Atrás
 Ahora mismo no hay precio para {asset}. Inténtalo otra vez o elige otra criptomoneda.
 {asset} no se ofrece en esta red ahora mismo. Elige otra.
 El importe de este pedido está fuera de los límites de esta opción. Elige otra.
+Posible: de {min} a {max}.
+Ninguna opción admite aquí el importe de este pedido.
 Ha habido demasiadas solicitudes. Lo intentamos de nuevo en {seconds} segundos.
 Es tarde para cancelar: el pago se está ejecutando.
 No hemos podido conectar con el servicio de pago. Nada se paga dos veces. Inténtalo otra vez.

@@ -1,0 +1,5 @@
+-- Who takes the money of a partner's sessions, as customers see it. The operator sets each column.
+ALTER TABLE gate_profiles ADD COLUMN legal_name text;
+ALTER TABLE gate_profiles ADD COLUMN support_url text;
+ALTER TABLE gate_profiles ADD COLUMN terms_url text;
+ALTER TABLE gate_profiles ADD COLUMN privacy_url text;
