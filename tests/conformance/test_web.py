@@ -32,7 +32,7 @@ def run(*command, seconds=600, folder=WEB):
                 process.wait()
         written.seek(0)
         output = written.read()
-    assert ended, f"{' '.join(command)} took more than {seconds} s. Its output so far:\n{output}"
+    assert ended, f"{' '.join(map(str, command))} took more than {seconds} s. Its output so far:\n{output}"
     return process.returncode, output
 
 

@@ -35,8 +35,9 @@ export function followBack(
     // A link that was pasted into the tab has left an entry of the order before it.
     const [there, here] = [shownSession(), session()];
     if (there && here && there !== here) return location.reload();
-    // A new fragment is another link, not a way back.
-    const isBack = hadEntry && !hasEntry && !location.hash;
+    // A new fragment is another link, for which the page reloads.
+    if (location.hash) return;
+    const isBack = hadEntry && !hasEntry;
     if (isBack && mayGoBack()) goBack();
     else if (isBack && !wanted) history.back();
     sync();

@@ -143,8 +143,9 @@ for (const [name, options] of [
   });
 }
 
-test('back from a link that was pasted into the tab shows the order before it', async () => {
+test('back from a link that was pasted into the tab shows the order before it', async (context) => {
   const browser = await launchBrowser();
+  context.after(() => browser.close());
   const page = await open(browser);
   const amount = (value) => page.locator(`.sum [data-value="${value}"]`).waitFor();
   await walk(page, 'details');
@@ -162,5 +163,4 @@ test('back from a link that was pasted into the tab shows the order before it', 
   await step(page, 'details');
   await page.goForward();
   await amount('77.00');
-  await browser.close();
 });

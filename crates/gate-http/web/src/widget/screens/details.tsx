@@ -61,9 +61,11 @@ const neverCorrect = (field: HTMLElement | null) => field?.setAttribute('autocor
 /** Puts the text of the clipboard into a field, as if the customer had typed it. Only a page of its own may read the clipboard. */
 function PasteButton({ name }: { name: string }) {
   const [isRefused, setRefused] = useState(false);
-  if (isRefused || !('clipboard' in navigator) || !('readText' in navigator.clipboard)) return null;
+  // Web views and pages without a secure context have no clipboard.
+  const clipboard = navigator.clipboard as Partial<Clipboard> | undefined;
+  if (isRefused || !clipboard?.readText) return null;
   const paste = async () => {
-    const text = await navigator.clipboard.readText().catch(() => null);
+    const text = (await clipboard.readText?.().catch(() => null)) ?? null;
     const field = document.getElementById(name) as HTMLTextAreaElement;
     if (text === null) setRefused(true);
     if (!text) return field.focus();
