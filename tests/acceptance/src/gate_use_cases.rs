@@ -12,6 +12,7 @@ use gate_core::usecases::context::GateContext;
 use gate_core::usecases::pay_session::PaySession;
 use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
+use gate_core::usecases::show_session::ShowSession;
 use gate_core::usecases::verify_user::VerifyUser;
 use gate_core::usecases::watch_rails::WatchRails;
 use kernel::{Entropy, Mode, Upstreams};
@@ -62,6 +63,8 @@ pub struct GateUseCases {
     pub cancelling: CancelPayment,
     /// Redeems quotes.
     pub redeeming: RedeemQuote,
+    /// Shows sessions to their widgets.
+    pub showing: ShowSession,
     /// Polls each rail.
     pub settling: Vec<AdvanceRails>,
     /// Asks each rail about payments that have ended.
@@ -96,6 +99,11 @@ impl GateUseCases {
                 entropy,
                 ttl: setup.idempotency_ttl,
             },
+        };
+        let verifying = VerifyUser {
+            context: context.clone(),
+            catalogue: Arc::clone(&catalogue),
+            verifiers,
         };
         Self {
             acting: ActOnSession {
@@ -135,13 +143,14 @@ impl GateUseCases {
             paying: PaySession {
                 context: context.clone(),
                 idempotent,
-                catalogue: Arc::clone(&catalogue),
+                catalogue,
                 rails,
-                verifying: VerifyUser {
-                    context: context.clone(),
-                    catalogue,
-                    verifiers,
-                },
+                verifying: verifying.clone(),
+            },
+            showing: ShowSession {
+                context: context.clone(),
+                verifying,
+                directory: operator.gate_directory.clone(),
             },
             context,
         }

@@ -17,7 +17,7 @@ use crate::embed::{Claims, SessionToken};
 use crate::error::GateError;
 use crate::profile::GateProfile;
 use crate::rail::RailRecord;
-use crate::session::Session;
+use crate::session::{Session, SessionState};
 
 /// Shows sessions to their widgets.
 #[derive(Clone)]
@@ -68,22 +68,32 @@ impl ShowSession {
         token: SessionToken,
         country: Option<CountryCode>,
     ) -> Result<EmbedSession, ShowError> {
-        let session = self.context.session(who, token.session).await?;
-        let session = session.ok_or(ShowError::NotFound)?;
+        let mut session = self.session(who, token).await?;
         if !session.admits(token) {
             return Err(ShowError::TokenExpired);
         }
         let store = &self.context.store;
         let payment = store.payment_of_session(who, session.id).await;
+        let payment = payment.map_err(GateError::from)?;
+        let is_settled = |it: &RailRecord| it.state.settled_at().is_some();
+        if session.state == SessionState::Open && payment.as_ref().is_some_and(is_settled) {
+            // The payment settled after the session was read, and has completed it.
+            session = self.session(who, token).await?;
+        }
         let verification = self.verifying.status(who, &session, country).await;
         let branding = store.branding_get(who).await.map_err(GateError::from)?;
         Ok(EmbedSession {
             session,
             branding: branding.value,
-            payment: payment.map_err(GateError::from)?,
+            payment,
             verification: verification.map_err(GateError::from)?,
             at: branding.at,
         })
+    }
+
+    async fn session(&self, who: &Tenant, token: SessionToken) -> Result<Session, ShowError> {
+        let found = self.context.session(who, token.session).await?;
+        found.ok_or(ShowError::NotFound)
     }
 
     /// Checks that the token of a widget that has waited still counts at this instant, and its key. Returns the key's access.

@@ -227,6 +227,14 @@ impl Paying {
         "polled".to_owned()
     }
 
+    /// What the widget reads of the session and its payment in a scene.
+    async fn reads(self, paced: Paced) -> String {
+        let showing = paced.gate().showing;
+        let shown = showing.show(self.who(), self.token(), None).await.unwrap();
+        let payment = shown.payment.unwrap().state.status().as_str();
+        format!("{}, {payment}", shown.session.state.status().as_str())
+    }
+
     /// Revokes a key, or without one switches the gate off; returns the number of payments afterwards.
     async fn ends_access(self, paced: Paced, key: Option<String>) -> String {
         paced.turn_to_write().await;
@@ -461,6 +469,26 @@ async fn giving_up_and_settlement() {
         }
         scene.had(&format!("giving up and settlement, {amount}"), &outcomes);
     }
+}
+
+// rule: gate.embed.settled
+#[tokio::test]
+async fn settlement_and_reading() {
+    let mut scene = Scene::new();
+    while let Some(paying) = scene.next("100.00").await {
+        paying.pay(paying.gate.use_cases(), "k").await.unwrap();
+        let (one, other) = (paying.clone(), paying.clone());
+        let record = paying.payment().await;
+        let cast = Cast::of(paying.world())
+            .and(move |paced| one.settles(paced, record))
+            .and(move |paced| other.reads(paced));
+        let answers = scene.play(cast).await;
+        scene.ended(&paying, &answers[1]).await;
+    }
+    scene.had(
+        "settlement and reading",
+        &["open, processing", "completed, settled"],
+    );
 }
 
 // rule: gate.session.one-payment, gate.payment.once
