@@ -27,6 +27,8 @@ pub(crate) struct Objects {
     named: Vec<String>,
     /// The secret of an open session.
     secret: String,
+    /// The secret of a session that has ended.
+    ended: String,
     /// Widgets of open sessions, each with the operation that only it is for.
     widgets: Vec<(&'static str, Widget)>,
     /// The widget of an open session, for all other operations of widgets.
@@ -83,7 +85,7 @@ impl Handled for Gate {
         let widget = objects.widget(id);
         Ok(match id {
             "createEmbedToken" => bootstrap(shop, &objects.secret),
-            "retrieveEmbedOutcome" => of_page(shop, "/embed/outcome", &objects.secret),
+            "retrieveEmbedOutcome" => of_page(shop, "/embed/outcome", &objects.ended),
             "createEmbedQuote" => widget.quote(shop),
             _ if operation.is_of_widget() => {
                 let token = format!("X-Embed-Token: {}\r\n", widget.token);
@@ -188,6 +190,8 @@ impl Preparing<'_> {
             let key = format!("act-{}", number());
             Writing::of_session(shop, kind, id, Some(key))
         };
+        let ended = self.session()?;
+        self.done(&act(Kind::Cancel, &ended))?;
         let redeem = |side, quote: &str, session: &str| {
             let key = format!("redeem-{}", number());
             Writing::redeem(shop, side, quote, session, &key)
@@ -237,6 +241,7 @@ impl Preparing<'_> {
             writes,
             named,
             secret: self.secret(&fail)?,
+            ended: self.secret(&ended)?,
             widgets: vec![
                 ("createEmbedQuote", quoted),
                 ("createEmbedVerification", verified),
