@@ -114,8 +114,6 @@ def assert_envelope(answer):
     assert set(body) == ENVELOPE, answer.text
     assert body["statusCode"] == answer.status
     expected = TYPE_OF_STATUS.get(answer.status, "server_error" if answer.status >= 500 else None)
-    if body["code"] == "route_not_found":
-        expected = "invalid_request"
     assert body["type"] == expected, answer.text
     assert re.fullmatch(r"[a-z][a-z0-9_]*", body["code"]), answer.text
     assert isinstance(body["message"], str) and body["message"], answer.text

@@ -71,6 +71,10 @@ EMBED = {
     "createEmbedQuote": ("POST", "/v1/embed/quotes"),
     "createEmbedPayment": ("POST", "/v1/embed/payments"),
     "cancelEmbedPayment": ("POST", "/v1/embed/payments/{id}/cancel"),
+    "sendTestPayment": ("POST", "/v1/embed/test_helpers/payments/{id}/send"),
+    "declineTestPayment": ("POST", "/v1/embed/test_helpers/payments/{id}/decline"),
+    "approveTestVerification": ("POST", "/v1/embed/test_helpers/verification/approve"),
+    "rejectTestVerification": ("POST", "/v1/embed/test_helpers/verification/reject"),
 }
 
 # The credential of all operations of a document but these; one of several is enough.

@@ -14,11 +14,13 @@ turns = Counter()
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Uses each idempotency key for one operation, and an existing object in every other valid read."""
+    """Uses each idempotency key for one operation, one way to page, and an existing object in every other valid read."""
     if not case.meta.generation.mode.is_positive:
         return
     if (case.headers or {}).get("Idempotency-Key"):
         case.headers["Idempotency-Key"] = str(uuid.uuid4())
+    if "starting_after" in (case.query or {}):
+        case.query.pop("skip", None)
     name = case.operation.definition.raw["operationId"]
     turns[name] += 1
     if name in KNOWN and turns[name] % 2:

@@ -82,7 +82,7 @@ EMBED = """
 # A schema cannot express the catalogue: 400. The one session of the token ends during the run: 409.
 include-operation-id = [
     "createEmbedQuote", "createEmbedPayment", "createEmbedVerification", "cancelEmbedPayment", "cancelEmbedSession",
-    "listEmbedOptions",
+    "listEmbedOptions", "sendTestPayment", "declineTestPayment", "approveTestVerification", "rejectTestVerification",
 ]
 checks.positive_data_acceptance.enabled = false
 """

@@ -111,9 +111,9 @@ class Repeated:
 
 
 class Upstream:
-    """An upstream whose responses a test gives: `respond(method, path, body)` returns the body of a response."""
+    """A server whose responses a test gives: `respond(method, path, body)` returns the body of a response."""
 
-    def __init__(self, respond):
+    def __init__(self, respond, status=200):
         self.respond = respond
         upstream = self
 
@@ -123,7 +123,7 @@ class Upstream:
             def answer(self):
                 sent = self.rfile.read(int(self.headers.get("content-length") or 0))
                 body = json.dumps(upstream.respond(self.command, self.path, sent and json.loads(sent))).encode()
-                self.send_response(200)
+                self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -481,10 +481,10 @@ def test_alerts_fire_for_old_rows_slow_commits_wrong_clocks_and_a_lost_database(
             change(f"UPDATE trades SET created_at = created_at - {61 * MINUTE}")
             change(f"UPDATE rail_records SET created_at = created_at - {3 * 24 * 60 * MINUTE + MINUTE}")
             fires(prometheus, "PenstockTradeStuck", "PenstockPaymentStuck")
+            # A service reads the jump at its start. A write at a later instant would end it.
+            world.service.stop()
             now = int(time.time() * 1000)
             change(f"UPDATE clock_jump SET expected = {now - 60 * MINUTE}, found = {now}")
-            # A service reads the jump at its start.
-            world.service.stop()
             world.service = partner.client.service = world.installation.start()
             fires(prometheus, "PenstockClockJumped")
             world.installation.operator("clock", "accept")
@@ -524,29 +524,29 @@ def test_alerts_fire_for_a_small_disk_and_a_large_log(tmp_path, monkeypatch, fir
             fires(prometheus, "PenstockDiskFills", "PenstockDiskLow", "PenstockDiskFull", "PenstockLogGrows")
 
 
-# rule: ops.alarms-true
+# rule: ops.alarms-true, webhook.gone
 @pytest.mark.alerts(
     "PenstockRefusedForFunds",
     "PenstockDeadLetters",
+    "PenstockReceiverGone",
     "PenstockDeliveriesFail",
     "PenstockDeliveriesLate",
     "PenstockLimitsApart",
 )
 def test_alerts_fire_for_empty_accounts_lost_deliveries_and_a_lost_redis(tmp_path, on_server, nowhere, fires):
-    with own_folder() as folder, Redis(folder) as redis:
+    with own_folder() as folder, Redis(folder) as redis, Upstream(lambda *_: {}, status=410) as removed:
         settings = {"PENSTOCK_WEBHOOK_WAITS": "10ms,10ms", "PENSTOCK_REDIS_URL": redis.url}
         world = on_server(**settings)
-        partner, poor = world.partner(funds="100000.00"), world.partner()
-        hook = {"url": f"{nowhere}/hooks", "secret": SECRET}
-        world.installation.apply(partner_toml(partner.id, pools=partner.pools, webhook=hook))
+        partner, gone, poor = world.partner(funds="100000.00"), world.partner(funds="100000.00"), world.partner()
+        for receiver, url in ((partner, nowhere), (gone, removed.url)):
+            hook = {"url": f"{url}/hooks", "secret": SECRET}
+            world.installation.apply(partner_toml(receiver.id, pools=receiver.pools, webhook=hook))
 
-        def settle():
-            return partner.poll(partner.trade()["quoteId"])
-
+        settles = [lambda each=each: each.poll(each.trade()["quoteId"]) for each in (partner, gone)]
         with world.service, watched(tmp_path, world.service) as prometheus:
             redis.stop()
-            with Repeated(settle):
-                fires(prometheus, "PenstockDeadLetters", "PenstockDeliveriesFail", "PenstockLimitsApart")
+            with Repeated(*settles):
+                fires(prometheus, "PenstockDeadLetters", "PenstockReceiverGone", "PenstockDeliveriesFail", "PenstockLimitsApart")
             with Repeated(lambda: poor.transact(poor.quote()["quoteId"])):
                 fires(prometheus, "PenstockRefusedForFunds")
             # The worker cannot take events, which have been due for a minute.

@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import socket
 import subprocess
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler
 
@@ -15,8 +17,10 @@ LOOPBACK = "127.0.0.1:0"
 # The suites make more sessions and read more rows in a minute than a shop does. The limits of each customer's token stay.
 UNLIMITED = {
     f"PENSTOCK_THROTTLE_{route}": "100000/60s"
-    for route in ("BOOTSTRAP", "CANCEL_SESSION", "GLOBAL", "LIST_SESSIONS", "LIST_TRANSACTIONS")
+    for route in ("BOOTSTRAP", "CANCEL_SESSION", "CREATE_SESSION", "GLOBAL", "LIST_SESSIONS", "LIST_TRANSACTIONS")
 }
+# Suites that do not pretend to pay wait only for this.
+SETTLES_AFTER = "PENSTOCK_SANDBOX_SETTLES_AFTER"
 # A test can move them. A session in dollars has no price.
 RATES = {"EUR-USDT": "1.0850", "EUR-USDC": "1.0845", "GBP-USDT": "1.2600"}
 
@@ -97,7 +101,7 @@ def running_verifier():
 
 
 @contextlib.contextmanager
-def running_sandbox(folder, **settings):
+def running_sandbox(folder, *words, **settings):
     """A sandbox on free ports. Yields what it printed, and `prices_url`, the source of its rates."""
     prices = Prices()
     threading.Thread(target=prices.serve_forever, daemon=True).start()
@@ -105,8 +109,8 @@ def running_sandbox(folder, **settings):
     rates.write_text(prices.description())
     ports = {f"PENSTOCK_{name}_LISTEN": LOOPBACK for name in ("POOLS", "GATE", "WIDGET")}
     process = subprocess.Popen(
-        [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", "--demo-port", "0", "--output", "json"],
-        env=environment({**ports, **UNLIMITED, "PENSTOCK_RATES": f"http:{rates}", **settings}),
+        [program("PENSTOCK_BIN"), "sandbox", "--dir", folder / "data", "--demo-port", "0", "--output", "json", *words],
+        env=environment({**ports, **UNLIMITED, "PENSTOCK_RATES": f"http:{rates}", SETTLES_AFTER: "1s", **settings}),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -125,8 +129,10 @@ def running_sandbox(folder, **settings):
     assert code == 0
 
 
+GUIDES = "e2e/guides"
 OTHER_ENGINES = "e2e/engines"
 VERIFIER = "e2e/verification"
+PRETENCES = "e2e/pretences"
 
 
 @pytest.fixture(scope="session")
@@ -142,14 +148,30 @@ def run_suite(suite, monkeypatch, described):
 
 
 # rule: gate.sdk.ended, gate.sdk.hosts
-@pytest.mark.parametrize("suite", [suite for suite in suites("e2e") if suite not in (OTHER_ENGINES, VERIFIER)])
+@pytest.mark.parametrize("suite", [suite for suite in suites("e2e") if suite not in (GUIDES, OTHER_ENGINES, VERIFIER, PRETENCES)])
 def test_customer_pays_in_sandbox(suite, sandbox, monkeypatch):
     run_suite(suite, monkeypatch, sandbox)
+
+
+# rule: docs.shops-pay, cli.sandbox.events-to, gate.sdk.package
+def test_shops_of_the_guides_are_paid(tmp_path, monkeypatch):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with running_sandbox(tmp_path, "--events-to", f"http://127.0.0.1:{port}/webhooks") as described:
+        run_suite(GUIDES, monkeypatch, {**described, "events_to_port": port, "python": sys.executable})
 
 
 def test_customer_is_verified_by_a_provider(tmp_path, monkeypatch):
     with running_verifier() as (settings, address), running_sandbox(tmp_path, **settings) as described:
         run_suite(VERIFIER, monkeypatch, {**described, "verifier_url": address})
+
+
+# rule: gate.embed.pretend, sandbox.rate-changes
+def test_customer_pretends(tmp_path, monkeypatch):
+    settings = {SETTLES_AFTER: "10m", "PENSTOCK_RATES": "sandbox"}
+    with running_sandbox(tmp_path, **settings) as described:
+        run_suite(PRETENCES, monkeypatch, described)
 
 
 @pytest.mark.browsers

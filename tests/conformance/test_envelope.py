@@ -157,7 +157,7 @@ def test_request_fields_grant_nothing(world):
 def test_unknown_route_is_404_without_a_key_check(world, path):
     for key in (None, new_key(), new_key("secret", "live")):
         answer = world.client().refused(404, "route_not_found", "GET", path, key=key)
-        assert answer.json["type"] == "invalid_request"
+        assert answer.json["type"] == "not_found"
 
 
 # rule: error.method-not-allowed, auth.unknown-route-first
@@ -282,9 +282,10 @@ def test_body_may_have_64_kib_and_no_byte_more(shopper):
     assert (answer.status, answer.code) == (413, "body_too_large"), answer
 
 
-# rule: request.unknown-query, request.repeated-query
+# rule: request.unknown-query, request.repeated-query, warning.unknown-parameter
 def test_query_parameters(shopper):
-    assert shopper.client.get("/pools/trades?unheard=of&unheard=again").status == 200
+    ignored = shopper.client.get("/pools/trades?unheard=of&unheard=again&limit=5")
+    assert (ignored.status, ignored.headers.get("penstock-warning")) == (200, "unknown_parameter; unheard"), ignored
     assert shopper.client.get("/pools?limit=0&cursor=x").status == 200
     for query in ("limit=5&limit=5", "cursor=a&cursor=b", "side=on_ramp&side=on_ramp", "status=settled&status=failed"):
         shopper.client.refused(400, "invalid_request", "GET", f"/pools/trades?{query}")

@@ -182,9 +182,9 @@ def test_purchase_by_curl_alone_ends_with_verified_event_when_pasted(folder, nam
         gate = re.search(r"gate API +(\S+)", "".join(printed)).group(1)
         pasted = "".join(blocks(Path(program("DOCS_DIR"), "widget-api.md")))
         shown = shell(name, folder, pasted.replace("http://127.0.0.1:4020/v1", gate))
-        session, _, _, quote, paid, repeated, completed, outcome = answers(shown.stdout)
+        session, _, _, quote, paid, repeated, sent, completed, outcome = answers(shown.stdout)
         assert quote["object"] == "signed_quote" and paid["status"] == "processing", shown.stdout
-        assert repeated == paid
+        assert repeated == paid and sent["id"] == paid["id"]
         assert completed["id"] == session["id"] and completed["status"] == "completed"
         assert outcome["receipt"]["reference"] == paid["tx_refid"]
         for event in ("created", "processing", "completed"):

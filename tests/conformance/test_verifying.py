@@ -4,14 +4,18 @@ import base64
 import hashlib
 import hmac
 import json
+import re
 import time
 from datetime import datetime
 from pathlib import Path
 from unittest import mock
 
 import pytest
+import stripe
 
-from verifiers import Refused, verifiers
+from verifiers import PAGE, Refused, verifiers
+
+HERE = Path(__file__).parent
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 OTHER = "whsec_ZmVkY2JhOTg3NjU0MzIxMGZlZGNiYTk4NzY1NDMyMTA="
@@ -26,14 +30,18 @@ BODIES = {
 }
 
 
-def sign(body, secret=SECRET, age=0):
+# The header of each service's events.
+HEADERS = ("gate-signature", "pools-signature")
+
+
+def sign(body, secret=SECRET, age=0, header="gate-signature"):
     """Both signature schemes, implemented from their documents."""
     sent = int(time.time()) - age
     plain = hmac.new(secret.encode(), f"{sent}.{body}".encode(), hashlib.sha256).hexdigest()
     key = base64.b64decode(secret.removeprefix("whsec_"))
     standard = base64.b64encode(hmac.new(key, f"e.{sent}.{body}".encode(), hashlib.sha256).digest()).decode()
     return {
-        "pools-signature": f"t={sent},v1={plain}",
+        header: f"t={sent},v1={plain}",
         "webhook-id": "e",
         "webhook-timestamp": str(sent),
         "webhook-signature": f"v1,{standard}",
@@ -43,9 +51,11 @@ def sign(body, secret=SECRET, age=0):
 def test_page_shows_each_language():
     assert set(VERIFIERS) == {
         "python standard",
+        "python svix",
         "python stripe",
         "python alone",
         "node standard",
+        "node svix",
         "node stripe",
         "rust standard",
     }
@@ -54,8 +64,24 @@ def test_page_shows_each_language():
 # rule: webhook.signature, webhook.standard-headers
 @pytest.mark.parametrize("name", VERIFIERS)
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
-def test_every_body_is_verified_byte_for_byte(name, body):
-    assert VERIFIERS[name](sign(body), body.encode(), SECRET) == json.loads(body)
+@pytest.mark.parametrize("header", HEADERS)
+def test_every_body_is_verified_byte_for_byte(name, body, header):
+    assert VERIFIERS[name](sign(body, header=header), body.encode(), SECRET) == json.loads(body)
+
+
+def test_page_names_the_versions_that_the_suites_use():
+    pinned = dict(re.findall(r"^([\w-]+)==(\S+)$", (HERE / "requirements.txt").read_text(), re.MULTILINE))
+    packages = json.loads((HERE / "package.json").read_text())["dependencies"]
+    rows = re.findall(r"^\| `(\w+)` \| ([\d.]+) \| ([\d.]+) \|$", PAGE.read_text(), re.MULTILINE)
+    assert [name for name, *_ in rows] == ["standardwebhooks", "svix", "stripe"]
+    for name, python, node in rows:
+        assert (pinned[name], packages[name]) == (python, node), name
+
+
+def test_construct_event_of_stripe_takes_events_of_the_gate():
+    body = '{"id":"e","object":"event","type":"gate_session.completed","data":{"id":"gs_test_1"}}'
+    event = stripe.Webhook.construct_event(body, sign(body)["gate-signature"], SECRET)
+    assert event["data"]["id"] == "gs_test_1"
 
 
 # rule: webhook.verify
@@ -65,8 +91,8 @@ def test_invalid_signature_is_refused(name):
     good = sign(body)
     # The margin allows for a receiver that starts slowly.
     late, early = sign(body, age=310), sign(body, age=-400)
-    swapped = {**good, "pools-signature": sign(body, OTHER)["pools-signature"]}
-    swapped["webhook-signature"] = sign(body, OTHER)["webhook-signature"]
+    other = sign(body, OTHER)
+    swapped = {**good, **{name: other[name] for name in ("gate-signature", "webhook-signature")}}
     for headers, what, secret in [
         (good, body + " ", SECRET),
         (good, body.replace("e", "f", 1), SECRET),
@@ -74,7 +100,7 @@ def test_invalid_signature_is_refused(name):
         (swapped, body, SECRET),
         (late, body, SECRET),
         (early, body, SECRET),
-        ({**good, "pools-signature": "", "webhook-signature": ""}, body, SECRET),
+        ({**good, "gate-signature": "", "webhook-signature": ""}, body, SECRET),
         ({}, body, SECRET),
     ]:
         with pytest.raises(Refused):
@@ -83,7 +109,7 @@ def test_invalid_signature_is_refused(name):
         VERIFIERS[name](sign(body, age=age), body.encode(), SECRET)
 
 
-SIGNED = json.loads((Path(__file__).parent / "signed_delivery.json").read_text())
+SIGNED = json.loads((HERE / "signed_delivery.json").read_text())
 
 
 class Then(datetime):

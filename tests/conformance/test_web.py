@@ -68,7 +68,9 @@ def expect_passing(suite):
     assert code == 0 and passed and int(passed.group(1)) > 0, output
 
 
-# rule: gate.sdk.messages, gate.sdk.wishes, gate.sdk.deposit, gate.widget.asks
+# rule: gate.sdk.served-alone, gate.sdk.own-properties, gate.sdk.required, gate.sdk.order, gate.sdk.component, gate.sdk.copies
+# rule: gate.sdk.messages, gate.sdk.wishes, gate.sdk.deposit, gate.widget.asks, gate.widget.simulated, gate.widget.sandbox-token
+# rule: gate.widget.way-back
 # `test_checkout.py` runs the suites of `e2e`, which need a running sandbox.
 @pytest.mark.parametrize("suite", [suite for suite in suites() if not suite.startswith("e2e/")])
 def test_web_suite_passes_in_browser(suite):

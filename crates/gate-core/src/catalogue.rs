@@ -4,6 +4,7 @@
 //! service runs. Every currency that a country, a limit or a method names is in the catalogue.
 
 mod country;
+mod evm_chains;
 mod file;
 mod offer;
 
@@ -15,6 +16,7 @@ use kernel::{Amount, Asset};
 use partner_core::tables::Faults;
 
 pub use country::CountryCode;
+pub(crate) use evm_chains::coin_of;
 pub use offer::{Eligibility, EligibilityQuery, GeoSource, Ineligible, Region};
 
 use crate::payout::AccountForm;
@@ -89,6 +91,10 @@ pub struct Network {
     pub contract_address: Option<String>,
     /// Whether it is an EVM chain.
     pub evm: bool,
+    /// The EIP-155 id of an EVM chain, if the file names it.
+    pub chain_id: Option<u64>,
+    /// The digits of the unit that the contract on an EVM chain counts in, if the file names them.
+    pub token_decimals: Option<u8>,
     /// The fee for a payout of the asset on this chain, one amount per currency. A currency without an amount has no
     /// fee.
     pub payout_fees: Vec<Amount>,
@@ -122,6 +128,18 @@ pub struct Method {
     pub service_least: Amount,
     /// How long the customer can pay: the fiat of a purchase, or the asset of a sale.
     pub pay_within: Duration,
+    /// How long it usually takes from the customer's payment to the delivery of a purchase, and from the arrival of the asset to the
+    /// payout of a sale; `None` if the file does not say so.
+    pub usual_time: Option<UsualTime>,
+}
+
+/// How long an order usually takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsualTime {
+    /// The minimum, in whole seconds.
+    pub from: Duration,
+    /// The maximum, in whole seconds.
+    pub to: Duration,
 }
 
 /// Swaps whose value is in one currency, with their fees.
@@ -135,6 +153,8 @@ pub struct SwapOffer {
     pub service_least: Amount,
     /// How long the customer can send the source.
     pub pay_within: Duration,
+    /// How long it usually takes from the arrival of the source to the delivery; `None` if the file does not say so.
+    pub usual_time: Option<UsualTime>,
 }
 
 /// Why a text is not the address of a wallet on a chain.

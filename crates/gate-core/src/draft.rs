@@ -45,7 +45,7 @@ pub struct ValidDraft {
 }
 
 /// The error in a field of a create request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DraftError {
     #[error("`amount`: {0}")]
     Amount(AmountError),
@@ -204,13 +204,14 @@ fn object(
 
 #[cfg(test)]
 mod tests {
-    use partner_core::origin::Origin;
+    use partner_core::origin::AllowedDomain;
 
     use super::*;
 
     fn profile() -> GateProfile {
         GateProfile {
-            allowed_domains: [Origin::parse("https://shop.example", Mode::Test).unwrap()].into(),
+            allowed_domains: [AllowedDomain::parse("https://shop.example", Mode::Test).unwrap()]
+                .into(),
             ..GateProfile::default()
         }
     }
@@ -279,8 +280,8 @@ mod tests {
         let expected = [
             "`amount`: expected a decimal string such as \"100.00\", with at most 8 fractional digits",
             "`currency`: expected an active ISO 4217 code",
-            "`return_url`: expected an https URL",
-            "`cancel_url`: expected a URL on one of the partner's allowed domains",
+            "`return_url`: expected an https URL, found `http://shop.example`",
+            "`cancel_url`: `https://evil.example` is not in allowed_domains (https://shop.example); add it with `penstock apply`",
             "`target_token`: expected at most 32 characters",
             "`target_network`: expected at most 32 characters",
             "`wallet_address`: expected at most 128 characters",

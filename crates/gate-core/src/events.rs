@@ -110,7 +110,7 @@ impl EventFactory<'_> {
             id: &id,
             object: "event",
             kind,
-            created_at: at.seconds(),
+            created_at: at.to_string(),
             data,
         })?;
         let event = OpenEvent {
@@ -137,7 +137,7 @@ struct Envelope<'e> {
     object: &'static str,
     #[serde(rename = "type")]
     kind: &'static str,
-    created_at: i64,
+    created_at: String,
     data: Box<RawValue>,
 }
 

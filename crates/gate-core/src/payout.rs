@@ -160,7 +160,7 @@ fn holder(text: &str) -> Option<String> {
 }
 
 /// An IBAN without spaces. Its country must be one whose IBANs the library knows.
-fn iban_of(text: &str) -> Option<String> {
+pub(crate) fn iban_of(text: &str) -> Option<String> {
     let iban = text.trim().to_uppercase().parse::<Iban>().ok()?;
     Some(iban.electronic_str().to_owned())
 }

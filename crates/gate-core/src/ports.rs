@@ -10,6 +10,7 @@ use kernel::{Cas, Mode, Readable, Seen, StoreResult, Timestamp, UpstreamName};
 use partner_core::Tenant;
 use partner_core::export::{Pages, Window};
 use partner_core::key::KeyId;
+use partner_core::page::CreatedRange;
 use partner_core::ports::{AccessTx, EndpointTx, EventTx, ResponseReads, ResponseTx, UnitOfWork};
 use partner_core::sealing::Sealed;
 
@@ -28,8 +29,8 @@ use crate::verification::Verification;
 
 pub use forms::{CustomerForms, CustomerFormsTx, FormsPage, HeldForms};
 pub use upstreams::{
-    CancelReport, GivenUp, Rail, RailOrder, RailPoll, VerificationOrder, VerificationStart,
-    Verifier,
+    CancelReport, GivenUp, Pretence, Rail, RailOrder, RailPoll, RailSimulation, VerificationOrder,
+    VerificationStart, Verifier,
 };
 
 /// Reads that never write. They do not apply expiry: a use case that reads an overdue session expires it in its own
@@ -201,6 +202,8 @@ pub struct SessionFilter {
     pub after: Option<SessionId>,
     /// Only sessions with this status.
     pub status: Option<SessionStatus>,
+    /// Only sessions created within this range.
+    pub created: CreatedRange,
 }
 
 /// Filters of a page of transactions.
@@ -212,6 +215,8 @@ pub struct TransactionFilter {
     pub status: Option<TransactionStatus>,
     /// Only transactions of this session.
     pub session: Option<SessionId>,
+    /// Only transactions created within this range.
+    pub created: CreatedRange,
 }
 
 /// Filters of a page of customers.
@@ -223,6 +228,8 @@ pub struct CustomerFilter {
     pub email: Option<TextIndexes>,
     /// Only the customer with this `external_id`.
     pub external_id: Option<TextIndexes>,
+    /// Only customers created within this range.
+    pub created: CreatedRange,
 }
 
 /// What an operator exports of the gate.

@@ -82,6 +82,14 @@ impl FeeSchedule {
         };
         Fees::of(service, self.network)
     }
+
+    /// Whether something remains of an amount after the fees.
+    pub(crate) fn leave_some_of(&self, fiat: Amount) -> bool {
+        let remains = self
+            .fees(fiat)
+            .and_then(|fees| fiat.checked_sub(&fees.total));
+        remains.is_some_and(|remains| !remains.is_zero())
+    }
 }
 
 /// Prices an order. `input` is the input leg: fiat on a purchase, crypto on a sale. `output` is the asset of the

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use partner_core::Profile;
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::throttle::Tier;
 
 use crate::merchant::Merchant;
@@ -23,7 +23,7 @@ pub struct GateProfile {
     /// Is the product on for this partner?
     pub enabled: bool,
     /// Where its pages live: what may bootstrap, and where sessions may lead back to.
-    pub allowed_domains: BTreeSet<Origin>,
+    pub allowed_domains: BTreeSet<AllowedDomain>,
     /// May it lock a session to one flow?
     pub flow_sessions: bool,
     /// Is the verification it has done of its users taken over?
@@ -41,7 +41,7 @@ pub struct GateProfile {
 }
 
 impl Profile for GateProfile {
-    /// Every origin that an active partner allows.
-    type Listing = BTreeSet<Origin>;
+    /// Every domain that an active partner allows.
+    type Listing = BTreeSet<AllowedDomain>;
     const LISTING: &'static str = "origins";
 }

@@ -8,6 +8,7 @@ mod fitting;
 mod instructions;
 mod progress;
 mod report;
+mod scan;
 
 use std::fmt;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Client secrets, which bind the bootstrap of a browser to one session.
 
 use kernel::Entropy;
-use partner_core::key::random_base62;
+use partner_core::key::{is_random_base62, random_base62};
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -57,7 +57,10 @@ impl PresentedSecret {
     /// Parses `gsec_<session_id>_<random>`; `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let (session, _) = text.strip_prefix("gsec_")?.rsplit_once('_')?;
+        let (session, random) = text.strip_prefix("gsec_")?.rsplit_once('_')?;
+        if !is_random_base62(random) {
+            return None;
+        }
         Some(Self {
             session: SessionId::parse(session)?,
             hash: hash_of(text),
@@ -94,13 +97,20 @@ mod tests {
         let presented = PresentedSecret::parse(text).unwrap();
         assert_eq!((presented.session, presented.hash), (session, secret.hash));
         assert!(!format!("{secret:?}{:?}", presented.hash).contains("7777777777"));
-        let wrong = PresentedSecret::parse(&format!("gsec_{session}_x")).unwrap();
+        let other = format!("gsec_{session}_{}", "8".repeat(32));
+        let wrong = PresentedSecret::parse(&other).unwrap();
         assert_ne!(wrong.hash, secret.hash);
         for bad in [
             "",
             "gsec_",
             "gsec__x",
             "gsec_gs_test_x_y",
+            &format!("gsec_{session}"),
+            &format!("gsec_{session}_"),
+            &format!("gsec_gs_test_x_{}", "7".repeat(32)),
+            &format!("{text}7"),
+            &text[..text.len() - 1],
+            &format!("gsec_{session}_{}-", "7".repeat(31)),
             &text[5..],
             "sk_test_x",
         ] {

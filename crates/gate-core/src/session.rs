@@ -4,7 +4,7 @@
 //! applies the expiry, so every action goes through [`Session::advance`].
 
 use kernel::rates::Side;
-use kernel::{Asset, Id, Timestamp};
+use kernel::{Amount, Asset, Id, Timestamp};
 
 use crate::amount::SessionAmount;
 use crate::embed::SessionToken;
@@ -63,6 +63,15 @@ pub struct Terms {
     pub user_reference: Option<String>,
     /// The partner's own data.
     pub metadata: JsonObject,
+}
+
+impl Terms {
+    /// The amount in the session's currency; `None` if it has more digits than the currency.
+    #[must_use]
+    pub fn fiat(&self) -> Option<Amount> {
+        let units = i64::try_from(self.amount.units()).ok()?;
+        Amount::from_units(units, self.currency)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,6 +212,15 @@ impl SessionState {
             }
             (SessionStatus::Expired, [None, None, Some(at)], None) => Some(Self::Expired { at }),
             _ => None,
+        }
+    }
+
+    /// The transaction that completed the session.
+    #[must_use]
+    pub const fn refid(&self) -> Option<RefId> {
+        match self {
+            Self::Completed { refid, .. } => Some(*refid),
+            Self::Open | Self::Cancelled { .. } | Self::Expired { .. } => None,
         }
     }
 

@@ -13,6 +13,7 @@ mod expiry;
 pub mod list_options;
 pub mod lock_quote;
 pub mod pay_session;
+pub mod pretend;
 pub mod preview_quotes;
 pub mod queries;
 pub mod quote_session;

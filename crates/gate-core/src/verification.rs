@@ -57,6 +57,8 @@ pub enum TestVerification {
     Rejected,
     /// `.63`: it is pending for a few seconds, and then approved.
     Delayed,
+    /// `.64`: it is pending until the user has decided on the sandbox's page.
+    Decided,
 }
 
 impl TestVerification {
@@ -72,6 +74,7 @@ impl TestVerification {
             61 => Some(Self::Approved),
             62 => Some(Self::Rejected),
             63 => Some(Self::Delayed),
+            64 => Some(Self::Decided),
             _ => None,
         }
     }

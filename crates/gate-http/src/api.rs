@@ -10,8 +10,8 @@ use crate::event_docs::with_events;
 use crate::operation::Api;
 use crate::{
     branding, capabilities, customers, embed, embed_options, embed_outcome, embed_session,
-    embed_verification, payments, previews, rails, sessions, signed_quotes, test_helpers,
-    transactions, webhooks,
+    embed_test_helpers, embed_verification, payments, previews, rails, sessions, signed_quotes,
+    test_helpers, transactions, webhooks,
 };
 
 /// The version of the documents, which is a date.
@@ -177,6 +177,7 @@ same address; a token without a session has no such tier. Refused requests count
     ("Session", "The session that the widget shows."),
     ("Verification", "The verification of the session's user."),
     ("Payment", "The session's quote and its payment."),
+    ("Test helpers", "What the sandbox's own pages call, in mode test only."),
 ],
     shared_errors: WITH_TOKEN,
     tiers: &["short", "medium"],
@@ -190,6 +191,10 @@ same address; a token without a session has no such tier. Refused requests count
         &payments::CANCEL_EMBED_PAYMENT,
         &payments::CREATE_EMBED_QUOTE,
         &payments::CREATE_EMBED_PAYMENT,
+        &embed_test_helpers::SEND_TEST_PAYMENT,
+        &embed_test_helpers::DECLINE_TEST_PAYMENT,
+        &embed_test_helpers::APPROVE_TEST_VERIFICATION,
+        &embed_test_helpers::REJECT_TEST_VERIFICATION,
     ],
 };
 

@@ -12,6 +12,7 @@ use gate_core::usecases::customers::Customers;
 use gate_core::usecases::list_options::ListOptions;
 use gate_core::usecases::lock_quote::LockQuote;
 use gate_core::usecases::pay_session::PaySession;
+use gate_core::usecases::pretend::Pretend;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
 use gate_core::usecases::quote_session::QuoteSession;
@@ -52,6 +53,8 @@ pub struct Parts {
     pub paying: PaySession,
     pub cancelling: CancelPayment,
     pub verifying: VerifyUser,
+    /// Ends payments and verifications of the sandbox.
+    pub pretending: Pretend,
     pub showing: ShowSession,
     pub outcomes: ShowOutcome,
     pub options: ListOptions,

@@ -140,6 +140,9 @@ error_codes! {
     PAYMENT_NOT_CANCELLABLE = CONFLICT "payment_not_cancellable",
         "The payment is over, or its rail no longer cancels it.",
         "Read the session for the payment's outcome.";
+    NOT_SIMULATED = CONFLICT "not_simulated",
+        "Another rail or verifier than the sandbox's holds the payment or the verification.",
+        "End it there, or configure `PENSTOCK_RAIL=sandbox` and `PENSTOCK_VERIFIER=sandbox`.";
     QUOTE_EXPIRED = CONFLICT "quote_expired",
         "The quote has expired.",
         "Lock a new quote.";

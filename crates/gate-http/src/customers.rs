@@ -24,7 +24,7 @@ use crate::codes;
 use crate::errors;
 use crate::lists::CustomerList;
 use crate::operation::{Admission, Operation};
-use crate::wire::{Verbatim, change, instant, page_size};
+use crate::wire::{Verbatim, change, created, instant, page_size};
 use crate::words;
 
 /// A new customer. Other fields, such as `kyc_status` and `mode`, are ignored.
@@ -195,6 +195,8 @@ pub(crate) const LIST_CUSTOMERS: Operation = Operation {
         ("starting_after" = Option<String>, Query, description = "The last id of the previous page", pattern = "^cus_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "cus_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("email" = Option<String>, Query, description = "Only the customer with this email, without regard to case; write `+` as `%2B`", example = "ann@example.com"),
         ("external_id" = Option<String>, Query, description = "Only the customer with this `external_id`", example = "user-1"),
+        ("created_after" = Option<String>, Query, format = DateTime, description = "Only customers created later than this instant: RFC 3339, or a date", example = "2026-05-25T00:00:00Z"),
+        ("created_before" = Option<String>, Query, format = DateTime, description = "Only customers created no later than this instant: RFC 3339, or a date", example = "2026-05-26T00:00:00Z"),
     ),
     responses((status = 200, description = "A page of customers", body = CustomerList)))]
 pub(crate) async fn list_customers(
@@ -215,6 +217,7 @@ pub(crate) async fn list_customers(
             let name = is_external_id(text).then(|| text.to_owned());
             name.ok_or("expected 1 to 128 characters")
         })?,
+        created: created(&query)?,
     };
     let page = app.customers.list(who.tenant(), &wanted, limit).await?;
     Ok(CustomerList::of(page, |it| record(who.tenant(), &it)))

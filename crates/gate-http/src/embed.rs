@@ -77,8 +77,9 @@ pub(crate) struct EmbedTokenRecord {
     flow: Option<words::Flow>,
     /// The look of the widget.
     branding: BrandingRecord,
-    /// Why there is nothing to offer, or null: `quota_exhausted`, or for the session's order
-    /// `currency_not_supported`, `asset_not_supported` or `corridor_not_available`.
+    /// Why there is nothing to offer, or null: `quota_exhausted`, or for a session that no choice can
+    /// pay `currency_not_supported`, `asset_not_supported`, `corridor_not_available`,
+    /// `network_not_supported`, `invalid_address`, `amount_precision` or `amount_out_of_range`.
     #[schema(required = true, example = json!(null))]
     unavailable_reason: Option<&'static str>,
 }

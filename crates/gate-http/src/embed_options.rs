@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use gate_core::catalogue::{CountryCode, Method, Network};
+use gate_core::catalogue::{CountryCode, Method, Network, UsualTime};
 use gate_core::embed::Scope;
 use gate_core::limits::Group;
 use gate_core::usecases::list_options::{AssetOption, Indicative, PricedFor, SideOptions};
@@ -45,6 +45,10 @@ pub(crate) struct SideRecord {
     assets: Vec<AssetRecord>,
     /// The methods of payment or payout; empty for a swap.
     methods: Vec<MethodRecord>,
+    /// How long a swap usually takes from the arrival of what the user sends to the delivery, or null;
+    /// null for a purchase and a sale, which take as long as their method.
+    #[schema(required = true)]
+    usual_time: Option<UsualTimeRecord>,
     /// Prices of the session's amount at this time, which promise nothing. Empty for a swap,
     /// if no rate is known, and if the asset and the network of the query are not on offer.
     indicative: Vec<IndicativeRecord>,
@@ -101,6 +105,22 @@ pub(crate) struct MethodRecord {
     /// method of a purchase.
     #[schema(required = true)]
     account: Option<words::EmbedAccount>,
+    /// How long it usually takes, or null: a purchase from the user's payment to the delivery, a sale
+    /// from the arrival of the asset to the money in the account.
+    #[schema(required = true)]
+    usual_time: Option<UsualTimeRecord>,
+}
+
+/// How long an order usually takes, which promises nothing.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = EmbedUsualTime)]
+pub(crate) struct UsualTimeRecord {
+    /// The minimum, in seconds.
+    #[schema(example = 600)]
+    from_seconds: u64,
+    /// The maximum, in seconds; it can equal the minimum.
+    #[schema(example = 86400)]
+    to_seconds: u64,
 }
 
 /// The price of the session's amount for one asset by one method, on the network of the query or
@@ -185,6 +205,7 @@ fn side(side: &SideOptions<'_>) -> SideRecord {
         side: side.side.into(),
         assets: side.assets.iter().map(asset).collect(),
         methods: side.methods.iter().map(|it| method(it)).collect(),
+        usual_time: side.usual_time.map(usual_time),
         indicative: side.indicative.iter().map(indicative).collect(),
     }
 }
@@ -212,6 +233,14 @@ fn method(method: &Method) -> MethodRecord {
         name: method.name.clone(),
         currency: method.currency.code().to_owned(),
         account: method.account.map(Into::into),
+        usual_time: method.usual_time.map(usual_time),
+    }
+}
+
+const fn usual_time(usual: UsualTime) -> UsualTimeRecord {
+    UsualTimeRecord {
+        from_seconds: usual.from.as_secs(),
+        to_seconds: usual.to.as_secs(),
     }
 }
 

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use gate_core::access::GateAccess;
+use gate_core::catalogue::Catalogue;
 use gate_core::limits::Group;
 use gate_core::redirect::still_allowed;
 use gate_core::usecases::act_on_session::ActionRequest;
@@ -92,6 +93,10 @@ pub(crate) struct EmbedSessionRecord {
     /// The current payment, or null.
     #[schema(required = true)]
     payment: Option<PaymentRecord>,
+    /// The transaction that completed the session; absent unless it is completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    tx_refid: Option<String>,
     /// 16 hexadecimal digits, equal while nothing but `server_time` has changed.
     #[schema(example = "9f86d081884c7d65")]
     version: String,
@@ -147,7 +152,8 @@ pub(crate) async fn retrieve_embed_session(
         let found = showing.show(who.tenant(), who.token(), country).await;
         let found = found.map_err(errors::show_error)?;
         let at = found.at;
-        let (record, version) = versioned(&access, found).map_err(errors::undoable)?;
+        let (record, version) =
+            versioned(&access, &app.catalogue, found).map_err(errors::undoable)?;
         if after != Some(version) || pauses == 0 || !waiting.sleep(PAUSE).await {
             return Ok(Json(record));
         }
@@ -191,7 +197,7 @@ pub(crate) async fn cancel_embed_session(
                 session: done.session.clone(),
                 ..before.clone()
             };
-            let (cancelled, _) = versioned(who.access(), cancelled)?;
+            let (cancelled, _) = versioned(who.access(), &app.catalogue, cancelled)?;
             response.json(StatusCode::OK, &cancelled)
         })
         .await;
@@ -200,9 +206,11 @@ pub(crate) async fn cancel_embed_session(
 
 fn versioned(
     access: &GateAccess,
+    catalogue: &Catalogue,
     found: EmbedSession,
 ) -> Result<(EmbedSessionRecord, Version), RenderError> {
     let (session, terms) = (&found.session, &found.session.terms);
+    let payment = found.payment.as_ref();
     let shown_url = |url: &str| still_allowed(url, access).map(str::to_owned);
     let mut record = EmbedSessionRecord {
         object: "embed_session",
@@ -222,7 +230,8 @@ fn versioned(
         branding: branding::record(&found.branding),
         merchant: MerchantRecord::of(&access.profile.merchant),
         verification: verification(&found.verification),
-        payment: found.payment.as_ref().map(PaymentRecord::of),
+        payment: payment.map(|it| PaymentRecord::of(it, catalogue)),
+        tx_refid: session.state.refid().map(|refid| refid.to_string()),
         version: String::new(),
     };
     // Both fields are still empty, so the version covers all others.

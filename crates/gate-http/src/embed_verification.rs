@@ -4,7 +4,7 @@ use axum::extract::State;
 use axum::{Extension, Json};
 use gate_core::limits::Group;
 use gate_core::object::JsonObject;
-use gate_core::usecases::verify_user::{StartRequest, StartedVerification};
+use gate_core::usecases::verify_user::{ShownVerification, StartRequest, StartedVerification};
 use http_kit::{ApiError, OptionalJson, RawJson};
 use instruments::trace;
 use serde::{Deserialize, Serialize};
@@ -95,17 +95,29 @@ pub(crate) async fn create_embed_verification(
     };
     let started = verifying.start(who.tenant(), who.token(), asked);
     let started = started.await.map_err(errors::verify_error)?;
-    Ok(Json(record(started)))
+    Ok(Json(VerificationRecord::of(started)))
 }
 
-fn record(started: StartedVerification) -> VerificationRecord {
-    VerificationRecord {
-        object: "embed_verification",
-        status: started.shown.status.into(),
-        url: started.url,
-        form: started.form.map(|form| Verbatim(form.into_object())),
-        expires_at: started.expires_at.map(instant),
-        reason: started.shown.reason,
+impl VerificationRecord {
+    /// A verification of which the user must do nothing.
+    pub(crate) fn decided(shown: ShownVerification) -> Self {
+        Self {
+            object: "embed_verification",
+            status: shown.status.into(),
+            url: None,
+            form: None,
+            expires_at: None,
+            reason: shown.reason,
+        }
+    }
+
+    fn of(started: StartedVerification) -> Self {
+        Self {
+            url: started.url,
+            form: started.form.map(|form| Verbatim(form.into_object())),
+            expires_at: started.expires_at.map(instant),
+            ..Self::decided(started.shown)
+        }
     }
 }
 

@@ -30,7 +30,9 @@ use crate::codes;
 
 pub(crate) use access::{denied, show_error, token_denied};
 pub(crate) use orders::preview_error;
-pub(crate) use payments::{cancel_error, pay_error, quote_session_error, verify_error};
+pub(crate) use payments::{
+    cancel_error, pay_error, pretend_error, quote_session_error, verify_error,
+};
 pub(crate) use rails::{lock_error, redeem_error};
 
 pub(crate) fn create_error(error: CreateError) -> ApiError {
@@ -83,13 +85,12 @@ pub(crate) fn customer_error(error: CustomerError) -> ApiError {
 
 pub(crate) fn bootstrap_error(error: BootstrapError) -> ApiError {
     match error {
-        BootstrapError::OriginNotAllowed => ApiError::new(
-            codes::ORIGIN_NOT_ALLOWED,
-            "The page's origin is not among the partner's allowed domains.",
-        ),
-        BootstrapError::ClientSecretInvalid => ApiError::new(
+        BootstrapError::OriginNotAllowed(_) | BootstrapError::PageUnknown { .. } => {
+            ApiError::new(codes::ORIGIN_NOT_ALLOWED, format!("{error}."))
+        }
+        BootstrapError::ClientSecretInvalid(error) => ApiError::new(
             codes::CLIENT_SECRET_INVALID,
-            "`clientSecret`: expected the client secret of a session.",
+            format!("`clientSecret`: {error}."),
         ),
         BootstrapError::NotOpen(NotOpen(status)) => ApiError::new(
             codes::SESSION_NOT_OPEN_TO_PAGE,

@@ -3,7 +3,7 @@
 use gate_core::customer::CustomerEvent;
 use gate_core::events::{QUOTE_CONSUMED, Resource, SESSION_FAILED, SESSION_PROCESSING, TEST_EVENT};
 use gate_core::rail::{RailKind, RailRecord, RailState};
-use gate_core::session::{Session, SessionEvent, SessionState};
+use gate_core::session::{Session, SessionEvent};
 use http_kit::openapi::{Contract, WebhookDoc};
 use kernel::Timestamp;
 use partner_core::Tenant;
@@ -97,10 +97,6 @@ fn bodies() -> [(&'static str, RefOr<Schema>); 7] {
 struct SessionEventData {
     #[serde(flatten)]
     session: SessionRecord,
-    /// The transaction of the payment; on `gate_session.processing`, `gate_session.failed` and `gate_session.completed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
-    tx_refid: Option<String>,
     /// Until when the user can pay; on `gate_session.processing` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = DateTime)]
@@ -167,15 +163,8 @@ pub fn render_resource(
 
 impl SessionEventData {
     fn new(who: &Tenant, session: &Session) -> Self {
-        let tx_refid = match session.state {
-            SessionState::Completed { refid, .. } => Some(refid.to_string()),
-            SessionState::Open | SessionState::Cancelled { .. } | SessionState::Expired { .. } => {
-                None
-            }
-        };
         Self {
             session: sessions::record(who, session),
-            tx_refid,
             pay_until: None,
             received: None,
             failure_reason: None,
@@ -189,9 +178,10 @@ impl SessionEventData {
         let pay_until = record
             .pay_until
             .filter(|_| record.state == RailState::Processing);
+        let mut session = sessions::record(who, session);
+        session.tx_refid = Some(record.refid.to_string());
         Self {
-            session: sessions::record(who, session),
-            tx_refid: Some(record.refid.to_string()),
+            session,
             pay_until: pay_until.map(instant),
             received: ReceivedRecord::of(record),
             failure_reason: record.state.failure_reason().map(Into::into),

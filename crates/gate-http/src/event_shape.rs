@@ -18,7 +18,7 @@ pub(crate) fn envelope(kind: &str, data: &Value) -> Value {
         "id": "0b8f6f0e-2f5d-4c39-9d6c-6c1a1f0f7a11",
         "object": "event",
         "type": kind,
-        "created_at": 1_779_710_400,
+        "created_at": "2026-05-25T12:00:00.000Z",
         "data": data,
     })
 }
@@ -45,17 +45,14 @@ pub(crate) fn body(
     (data, meaning): (&str, &str),
 ) -> (&'static str, RefOr<Schema>) {
     let (id, at) = if sample == TEST_EVENT {
-        (
-            "The event's id, a UUID.",
-            "When it was sent, in unix seconds.",
-        )
+        ("The event's id, a UUID.", "When it was sent.")
     } else {
         (
             "The event's id, a UUID. Deliveries can repeat, so handle each id once.",
-            "When it happened, in unix seconds.",
+            "When it happened.",
         )
     };
-    let seconds = SchemaFormat::KnownFormat(KnownFormat::Int64);
+    let instant = SchemaFormat::KnownFormat(KnownFormat::DateTime);
     let mut data = Ref::from_schema_name(data);
     data.description = meaning.to_owned();
     let object = ObjectBuilder::new()
@@ -65,7 +62,7 @@ pub(crate) fn body(
         .property("type", field(Type::String, types, Some(sample)))
         .property(
             "created_at",
-            field(Type::Integer, at, None).format(Some(seconds)),
+            field(Type::String, at, None).format(Some(instant)),
         )
         .property("data", data);
     let fields = ["id", "object", "type", "created_at", "data"];

@@ -12,6 +12,7 @@ mod embed_caller;
 mod embed_options;
 mod embed_outcome;
 mod embed_session;
+mod embed_test_helpers;
 mod embed_verification;
 mod errors;
 mod event_docs;

@@ -73,7 +73,7 @@ pages! {
     DeliveryList of DeliveryRecord at "/v1/webhooks/deliveries" {
         /// The deliveries.
         data,
-        /// Whether another page follows. Use a larger `skip` for it, up to 10,000.
+        /// Whether another page follows. Its `starting_after` is the last id of this page.
         has_more
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
+use gate_core::catalogue::Catalogue;
 use gate_core::limits::Group;
 use gate_core::rail::{FailureReason, PaymentId, RailRecord};
 use gate_core::session::Flow;
@@ -117,7 +118,11 @@ pub(crate) struct PaymentRecord {
     exchange_rate: String,
     /// The fees.
     fees: FeesRecord,
-    /// What the user needs in order to pay, by name, or null.
+    /// What the user needs in order to pay, by name, or null. The names are the rail's, such as `iban`,
+    /// `account_holder`, `bic` and `reference` of a transfer, `address` and `memo` of crypto, or `url` of
+    /// the rail's own page. `scan` is the gate's: while the payment is processing, the text of the QR code
+    /// for what is still to pay, if there is one. It is the URI of the chain (EIP-681, BIP-21, Solana
+    /// Pay), or else the address, and the EPC069-12 code of a transfer in euro.
     #[schema(required = true, value_type = Option<BTreeMap<String, String>>)]
     instructions: Option<BTreeMap<String, String>>,
     /// Until when the user can pay, or null.
@@ -311,7 +316,8 @@ pub(crate) async fn create_embed_payment(
         .pay(who.access(), who.token(), key, &asked, &|record| {
             log_id(record.payment_id());
             log_payment(record);
-            response.json(StatusCode::CREATED, &PaymentRecord::of(record))
+            let paid = PaymentRecord::of(record, &app.catalogue);
+            response.json(StatusCode::CREATED, &paid)
         })
         .await;
     reply.map(IdempotentReply).map_err(errors::pay_error)
@@ -344,7 +350,7 @@ pub(crate) async fn cancel_embed_payment(
     let record = app.cancelling.cancel(who.tenant(), who.token(), id).await;
     let record = record.map_err(errors::cancel_error)?;
     log_payment(&record);
-    Ok(Json(PaymentRecord::of(&record)))
+    Ok(Json(PaymentRecord::of(&record, &app.catalogue)))
 }
 
 impl CreateEmbedQuoteRequest {
@@ -390,7 +396,7 @@ fn absent(name: &str, field: Option<&String>, only: &str) -> Result<(), ApiError
 }
 
 impl PaymentRecord {
-    pub(crate) fn of(record: &RailRecord) -> Self {
+    pub(crate) fn of(record: &RailRecord, catalogue: &Catalogue) -> Self {
         let (terms, priced) = (&record.terms, &record.terms.priced);
         let source = terms.source();
         let (failure_code, failure_message) = failure(record).unzip();
@@ -409,7 +415,7 @@ impl PaymentRecord {
             crypto_amount: priced.crypto.to_string(),
             exchange_rate: priced.rate.to_string(),
             fees: FeesRecord::of(&priced.fees),
-            instructions: record.instructions.clone().map(|it| it.0),
+            instructions: instructions(record, catalogue),
             pay_until: record.pay_until.map(instant),
             received: ReceivedRecord::of(record),
             failure_code,
@@ -419,6 +425,18 @@ impl PaymentRecord {
             created_at: instant(record.created_at),
         }
     }
+}
+
+/// The instruction that is the gate's own.
+const SCAN: &str = "scan";
+
+/// The rail's instructions, with the gate's `scan`. A `scan` of the rail is left out: it could name another address.
+fn instructions(record: &RailRecord, catalogue: &Catalogue) -> Option<BTreeMap<String, String>> {
+    let mut named = record.instructions.clone()?.0;
+    named.remove(SCAN);
+    let scan = record.scan(catalogue);
+    named.extend(scan.map(|text| (SCAN.to_owned(), text)));
+    Some(named)
 }
 
 /// The code and the words of a failed payment. Rails have codes of their own, so most of them have no words here.

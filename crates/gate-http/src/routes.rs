@@ -90,7 +90,7 @@ impl Checks<'_> {
             rails,
         } = operation.admission;
         let limit = self.limits.map(|limits| limit(group, limits));
-        let mut routes = Router::from(operation.router());
+        let mut routes = operation.router();
         if operation.takes_key() {
             let repeats = from_fn_with_state(self.responses.clone(), replay_first_response);
             routes = routes.route_layer(repeats);

@@ -11,6 +11,7 @@ use http_kit::{
     CorsPolicy, Door, DoorConfig, ProductErrorCodes, ServiceInfo, TrustedProxies, documentation,
     finish, probes,
 };
+use partner_core::events::Service;
 use partner_core::ports::{Readiness, Throttle};
 
 use crate::api::documents;
@@ -91,6 +92,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
             .merge(notifications.unwrap_or_default())
             .merge(pages()?)
             .merge(probes(setup.readiness, setup.throttle)),
+        Service::Gate,
         setup.site,
     ))
 }

@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use gate_core::access::GateAccess;
 use gate_core::draft::Draft;
 use gate_core::limits::Group;
 use gate_core::ports::SessionFilter;
@@ -10,10 +11,11 @@ use gate_core::session::{Session, SessionId, SessionStatus};
 use gate_core::usecases::act_on_session::ActionRequest;
 use http_kit::{
     ApiError, IdempotencyHeader, IdempotentReply, Json as Body, PathId, Query, RawJson,
-    ResponseBuilder, log_id,
+    ResponseBuilder, Warning, log_id,
 };
 use partner_core::Tenant;
 use partner_core::origin::Origin;
+use partner_core::stored_response::IdempotentResponse;
 use secrecy::ExposeSecret;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,7 +26,7 @@ use crate::codes;
 use crate::errors;
 use crate::lists::SessionList;
 use crate::operation::{Admission, Operation};
-use crate::wire::{Verbatim, instant, page_size};
+use crate::wire::{Verbatim, created, instant, page_size};
 use crate::words;
 
 /// The order of a new session.
@@ -134,6 +136,11 @@ pub(crate) struct SessionRecord {
         example = "https://pay.example/checkout#publishable_key=pk_test_Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z&client_secret=gsec_gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK_aB3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
     )]
     url: Option<String>,
+    /// The transaction that completed the session; absent unless it is completed. On the events `gate_session.processing` and
+    /// `gate_session.failed` it is the transaction of the payment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK")]
+    pub(crate) tx_refid: Option<String>,
 }
 
 pub(crate) const CREATE_SESSION: Operation = Operation {
@@ -162,7 +169,11 @@ pub(crate) const CREATE_SESSION: Operation = Operation {
 /// Create a session
 ///
 /// Binds an amount and a currency to a session of the key's mode, and returns the client secret
-/// once. A repeat with the same `Idempotency-Key` replays the first response to the byte.
+/// once. A repeat with the same `Idempotency-Key` replays the first response to the byte, also if its
+/// body differs: a changed order needs a new key.
+///
+/// Amount and address are checked when the user pays. If no choice of the widget can pay the session,
+/// the response has a `Penstock-Warning` whose code says why, such as `amount_precision`.
 #[utoipa::path(post, path = "/v1/gate_sessions", operation_id = "createSession", tag = "Sessions",
     params(("Idempotency-Key" = String, Header, description = "A value that you choose, the same for every retry of one operation; a UUID is recommended", example = "6f0c2f4e-8a43-4d0b-9d53-6ad4a1f0f3a1")),
     request_body = CreateSessionRequest,
@@ -173,11 +184,12 @@ pub(crate) async fn create_session(
     key: IdempotencyHeader,
     response: ResponseBuilder,
     Body(request): Body<CreateSessionRequest>,
-) -> Result<IdempotentReply, ApiError> {
+) -> Result<(Option<Warning>, IdempotentReply), ApiError> {
     let key = key.required()?;
+    let draft = Draft::from(request);
     let creating = &app.creating;
     let reply = creating
-        .create(who.access(), key, &request.into(), &|created| {
+        .create(who.access(), key, &draft, &|created| {
             log_id(created.session.id);
             let secret = created.client_secret.expose_secret().to_owned();
             let key = created.publishable_key.as_deref();
@@ -192,7 +204,26 @@ pub(crate) async fn create_session(
             response.json(StatusCode::CREATED, &session)
         })
         .await;
-    reply.map(IdempotentReply).map_err(errors::create_error)
+    let reply = reply.map_err(errors::create_error)?;
+    let warning = match &reply {
+        // Its session has other terms than this request.
+        IdempotentResponse::Replayed {
+            same_request: false,
+            ..
+        } => None,
+        IdempotentResponse::First(_) | IdempotentResponse::Replayed { .. } => {
+            unpayable(&app, who.access(), &draft).await
+        }
+    };
+    Ok((warning, IdempotentReply(reply)))
+}
+
+/// The warning of a session that no choice of the widget can pay. `None` without a widget.
+async fn unpayable(app: &App, access: &GateAccess, draft: &Draft) -> Option<Warning> {
+    app.bootstrapping.widget.as_ref()?;
+    let valid = draft.validate(&access.profile, access.tenant.mode).ok()?;
+    let reason = app.options.unpayable(&valid.terms).await?;
+    Some(Warning::new(reason.as_str(), reason.to_string()))
 }
 
 pub(crate) const RETRIEVE_SESSION: Operation = Operation {
@@ -233,6 +264,8 @@ pub(crate) const LIST_SESSIONS: Operation = Operation {
         ("limit" = Option<u32>, Query, description = "1 to 100; 10 by default", minimum = 1, maximum = 100),
         ("starting_after" = Option<String>, Query, description = "The last id of the previous page", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("status" = Option<words::SessionStatus>, Query, description = "Only sessions with this status"),
+        ("created_after" = Option<String>, Query, format = DateTime, description = "Only sessions created later than this instant: RFC 3339, or a date", example = "2026-05-25T00:00:00Z"),
+        ("created_before" = Option<String>, Query, format = DateTime, description = "Only sessions created no later than this instant: RFC 3339, or a date", example = "2026-05-26T00:00:00Z"),
     ),
     responses((status = 200, description = "A page of sessions", body = SessionList)))]
 pub(crate) async fn list_sessions(
@@ -247,6 +280,7 @@ pub(crate) async fn list_sessions(
             SessionId::parse(text).ok_or("expected the id of a session")
         })?,
         status: query.one_of("status", &statuses)?,
+        created: created(&query)?,
     };
     let page = app.reading.sessions(who.tenant(), &filter, limit);
     let page = page.await.map_err(errors::gate_error)?;
@@ -311,6 +345,7 @@ pub(crate) fn record(who: &Tenant, session: &Session) -> SessionRecord {
         metadata: Verbatim(terms.metadata.clone()),
         client_secret: None,
         url: None,
+        tx_refid: session.state.refid().map(|refid| refid.to_string()),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::app::{App, Entitled};
 use crate::codes;
 use crate::lists::TransactionList;
 use crate::operation::{Admission, Operation};
-use crate::wire::{instant, page_size};
+use crate::wire::{created, instant, page_size};
 use crate::words;
 
 /// A payment of a session. Unknown values are null.
@@ -84,6 +84,8 @@ pub(crate) const LIST_TRANSACTIONS: Operation = Operation {
         ("limit" = Option<u32>, Query, description = "1 to 100; 10 by default", minimum = 1, maximum = 100),
         ("starting_after" = Option<String>, Query, description = "The last `refid` of the previous page", pattern = "^(test|live)_tx_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "test_tx_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("status" = Option<words::TransactionStatus>, Query, description = "Only transactions with this status"),
+        ("created_after" = Option<String>, Query, format = DateTime, description = "Only transactions created later than this instant: RFC 3339, or a date", example = "2026-05-25T00:00:00Z"),
+        ("created_before" = Option<String>, Query, format = DateTime, description = "Only transactions created no later than this instant: RFC 3339, or a date", example = "2026-05-26T00:00:00Z"),
         ("session_id" = Option<String>, Query, description = "Only transactions of this session", pattern = "^gs_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "gs_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
     ),
     responses((status = 200, description = "A page of transactions", body = TransactionList)))]
@@ -102,6 +104,7 @@ pub(crate) async fn list_transactions(
         session: query.parsed("session_id", |text| {
             SessionId::parse(text).ok_or("expected the id of a session")
         })?,
+        created: created(&query)?,
     };
     let reading = &app.reading;
     let page = reading.transactions(who.tenant(), &filter, limit).await?;

@@ -16,7 +16,7 @@ use crate::codes;
 use crate::errors;
 use crate::lists::DeliveryList;
 use crate::operation::{Admission, Operation};
-use crate::wire::instant;
+use crate::wire::{created, instant};
 use crate::words;
 
 /// The largest page, and below it the default page size.
@@ -73,15 +73,19 @@ pub(crate) const LIST_DELIVERIES: Operation = Operation {
 
 /// List webhook deliveries
 ///
-/// Newest first. A `dead_lettered` delivery has no further attempts unless you replay it.
+/// Newest first. For the next page, send the last id as `starting_after` while `has_more` is true.
+/// A `dead_lettered` delivery has no further attempts unless you replay it.
 #[utoipa::path(get, path = "/v1/webhooks/deliveries", operation_id = "listPartnerWebhookDeliveries", tag = "Webhooks",
     params(
         ("status" = Option<words::DeliveryStatus>, Query, description = "Only deliveries with this status"),
+        ("created_after" = Option<String>, Query, format = DateTime, description = "Only deliveries created later than this instant: RFC 3339, or a date", example = "2026-05-25T00:00:00Z"),
+        ("created_before" = Option<String>, Query, format = DateTime, description = "Only deliveries created no later than this instant: RFC 3339, or a date", example = "2026-05-26T00:00:00Z"),
         ("limit" = Option<u32>, Query, description = "1 to 200; 50 by default", minimum = 1, maximum = 200),
+        ("starting_after" = Option<String>, Query, description = "The last id of the previous page; not together with `skip`",
+            pattern = "^wd_(test|live)_[0-7][0-9A-HJKMNP-TV-Z]{25}$", example = "wd_test_01KSFVT4Z2V6B9C1D3F5G7H8JK"),
         ("skip" = Option<i64>, Query, minimum = 0, maximum = 10_000,
-            description = "Number of newest deliveries to skip; 0 by default. To reach older ones, list one `status` at a time. \
-                A delivery that is created, or enters or leaves the listed status, moves the others: a later page may omit or \
-                repeat some"),
+            description = "Number of newest deliveries to skip; 0 by default. A delivery that is created, or enters or leaves the \
+                listed status, moves the others: a later page may omit or repeat some, so prefer `starting_after`"),
     ),
     responses((status = 200, description = "A page of deliveries", body = DeliveryList)))]
 pub(crate) async fn list_deliveries(
@@ -92,8 +96,17 @@ pub(crate) async fn list_deliveries(
     let statuses = DeliveryState::WORDS.map(|word| (word, word));
     let filter = DeliveryFilter {
         status: query.one_of("status", &statuses)?,
+        after: query.parsed("starting_after", |text| {
+            DeliveryId::parse(text).ok_or("expected the id of a delivery")
+        })?,
+        created: created(&query)?,
         skip: skip(&query)?,
     };
+    if filter.after.is_some() && query.text("skip")?.is_some() {
+        return Err(ApiError::invalid_request(
+            "Query parameters `starting_after` and `skip`: send only one of them.",
+        ));
+    }
     let limit = query.integer("limit", 1..=LONGEST_PAGE)?.unwrap_or(PAGE);
     let page = app.delivered.list(who.tenant(), filter, limit);
     let page = page.await?;
@@ -154,7 +167,7 @@ fn skip(query: &Query) -> Result<u32, ApiError> {
     let asked = query.clamped("skip", 0..=u32::MAX)?;
     if asked.is_some_and(|skip| skip > MAX_SKIP) {
         return Err(ApiError::invalid_request(format!(
-            "Query parameter `skip` must be at most {MAX_SKIP}: to reach older deliveries, list one `status` at a time."
+            "Query parameter `skip` must be at most {MAX_SKIP}: to reach older deliveries, page by `starting_after`."
         )));
     }
     Ok(query.integer("skip", 0..=MAX_SKIP)?.unwrap_or_default())

@@ -1,5 +1,5 @@
-//! The origin of the hosted widget: the page on which a user pays, the browser SDK and its types, the
-//! licences of what they contain, and the probes. It has no API and sets no cookie.
+//! The origin of the hosted widget: the page on which a user pays, the browser SDK and its types, the SDK as an npm package, the
+//! licences of what they contain, the pages on which the sandbox plays a provider, and the probes. It has no API and sets no cookie.
 
 mod cached;
 mod files;
@@ -47,12 +47,12 @@ pub fn widget(setup: WidgetSetup) -> Router {
         widget: &setup.widget,
         mode: setup.mode,
     };
-    let page = Page {
-        html: files::text("embed.html", &places),
+    let page = |name| Page {
+        html: files::text(name, &places),
         policy: policy::page_policy(&setup.gate),
     };
     let checkout = Checkout {
-        page,
+        page: page("embed.html"),
         mode: setup.mode,
         directory: Arc::clone(&setup.directory),
         clock: Arc::clone(setup.site.clock()),
@@ -61,7 +61,12 @@ pub fn widget(setup: WidgetSetup) -> Router {
         .route("/embed", get(pages::embed))
         .route("/checkout", get(pages::checkout))
         .with_state(checkout);
-    for (name, bytes) in files::assets() {
+    let mut folders = vec![files::ASSETS];
+    if setup.mode == Mode::Test {
+        router = router.merge(sandbox(page("sandbox.html")));
+        folders.push(files::SANDBOX);
+    }
+    for (name, bytes) in folders.into_iter().flat_map(files::of_folder) {
         let file = Cached::new(name, bytes.to_vec(), Lifetime::Immutable);
         router = router.route(&format!("/{name}"), cached::route(file));
     }
@@ -70,6 +75,8 @@ pub fn widget(setup: WidgetSetup) -> Router {
         let file = Cached::new(name, text.into_bytes(), Lifetime::Short);
         router = router.route(&format!("/{name}"), cached::route(file));
     }
+    let package = Cached::new(files::PACKAGE, files::package().to_vec(), Lifetime::Short);
+    router = router.route(&format!("/{}", files::PACKAGE), cached::route(package));
     finish_pages(
         router
             .merge(probes(setup.readiness, setup.throttle))
@@ -77,4 +84,12 @@ pub fn widget(setup: WidgetSetup) -> Router {
             .method_not_allowed_fallback(pages::method_not_allowed),
         setup.site,
     )
+}
+
+/// The routes of the sandbox's pages, which share one file.
+fn sandbox(page: Page) -> Router {
+    Router::new()
+        .route("/sandbox/card", get(pages::sandbox))
+        .route("/sandbox/identity", get(pages::sandbox))
+        .with_state(page)
 }

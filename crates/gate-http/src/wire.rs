@@ -5,7 +5,8 @@ use gate_core::change::Change;
 use gate_core::object::JsonObject;
 use gate_core::pricing::Fees;
 use http_kit::{ApiError, Query};
-use kernel::Timestamp;
+use kernel::{Bound, Timestamp};
+use partner_core::page::CreatedRange;
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -14,6 +15,14 @@ use utoipa::ToSchema;
 /// The page size of a list, from its `limit`.
 pub(crate) fn page_size(query: &Query) -> Result<u32, ApiError> {
     Ok(query.integer("limit", 1..=100)?.unwrap_or(10))
+}
+
+/// The range of creation instants that a list is limited to. An instant between two milliseconds is rounded down in both bounds.
+pub(crate) fn created(query: &Query) -> Result<CreatedRange, ApiError> {
+    Ok(CreatedRange {
+        after: query.instant("created_after", Bound::Upper)?,
+        before: query.instant("created_before", Bound::Upper)?,
+    })
 }
 
 /// The value of a header; empty if the header is repeated or is not text.

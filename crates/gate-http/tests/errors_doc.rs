@@ -31,6 +31,19 @@ Every error response of the gate API is a JSON object with exactly these fields:
   response the key is still free.
 
 [Errors](errors.md) lists the errors of the pools API.
+
+## Warnings
+
+A response that succeeded, but not as its sender may expect, has the header `Penstock-Warning`: a code, `; ` and a text. Several warnings
+are several header lines. A text has no comma, so a client that joins the lines with `, ` can split them. Log each warning that you get:
+
+| code | meaning | what to do |
+| --- | --- | --- |
+| `amount_precision`, `amount_out_of_range`, `currency_not_supported`, `asset_not_supported`, `corridor_not_available`, `network_not_supported`, `invalid_address` | The session was created, but no choice of the widget can pay it; the text names the field. | Cancel the session and fix the order. |
+| `idempotency_body_ignored` | The key was used with another body: this is the first response, and the body of the repeat had no effect. | A changed order needs a new key: derive the key from the order and its version. |
+| `unknown_parameter` | The read ignored query parameters; the text has up to five names. | Fix their spelling: the response is not filtered by them. |
+
+## Codes
 ";
 
 #[test]

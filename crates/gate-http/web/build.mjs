@@ -13,8 +13,11 @@ const dist = join(root, 'dist');
 /** Each part is built by its own module. A module removes the earlier files of its part. */
 const PARTS = {
   widget: async () => (await import('./src/widget/build.mjs')).buildWidget(dist),
+  sandbox: async () => (await import('./src/sandbox/build.mjs')).buildSandbox(dist),
   sdk: async () => (await import('./src/sdk/build.mjs')).buildSdk(dist),
   demo: async () => (await import('./src/demo/build.mjs')).buildDemo(dist),
+  // After the SDK, whose files it packs.
+  package: async () => (await import('./src/package/build.mjs')).buildPackage(dist),
 };
 
 const names = process.argv.slice(2);

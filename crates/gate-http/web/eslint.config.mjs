@@ -27,22 +27,23 @@ const readOnly = (globals) => Object.fromEntries(globals.map((name) => [name, 'r
 const ZONES = [
   {
     target: './src/widget',
-    from: ['./src/sdk', './src/demo'],
+    from: ['./src/sdk', './src/demo', './src/sandbox'],
     message: 'The widget is a page of its own. Move what both need to src/languages or src/wire.',
   },
   {
     target: ['./src/sdk', './src/demo'],
-    from: './src/widget',
+    from: ['./src/widget', './src/sandbox'],
     message: 'This would put the widget into the script of a shop. Move what both need to src/languages or src/wire.',
   },
   {
-    target: './src/sdk',
+    target: ['./src/sdk', './src/sandbox'],
     from: './src/demo',
-    message: 'Partners load the SDK without the demo shop. Move the code to src/sdk.',
+    message:
+      'Partners load the SDK without the demo shop, as the pages of the sandbox are. Move the code to the folder that needs it.',
   },
   {
     target: ['./src/languages', './src/wire'],
-    from: ['./src/sdk', './src/demo', './src/widget'],
+    from: ['./src/sdk', './src/demo', './src/sandbox', './src/widget'],
     message: 'The SDK and the widget share this folder, so it may import neither. Pass the value in.',
   },
   {
@@ -105,7 +106,7 @@ export default defineConfig(
     languageOptions: { globals: readOnly(Object.getOwnPropertyNames(globalThis)) },
   },
   {
-    files: ['test/**/*.mjs'],
+    files: ['test/**/*.mjs', 'dev/screens.mjs'],
     languageOptions: { globals: readOnly(PAGE_GLOBALS) },
   },
   {

@@ -17,6 +17,7 @@ use gate_core::usecases::customers::Customers;
 use gate_core::usecases::list_options::ListOptions;
 use gate_core::usecases::lock_quote::LockQuote;
 use gate_core::usecases::pay_session::PaySession;
+use gate_core::usecases::pretend::Pretend;
 use gate_core::usecases::preview_quotes::PreviewQuotes;
 use gate_core::usecases::queries::GateQueries;
 use gate_core::usecases::quote_session::QuoteSession;
@@ -97,6 +98,9 @@ async fn serving(runtime: &Runtime, bound: Bound) -> Result<BoundService, StartE
     let origins = beside
         .as_ref()
         .map(|beside| PublicOrigins::new(runtime, bound.address(), beside.address()));
+    if let Some(origins) = &origins {
+        runtime.sandbox_pages.are_at(origins.widget.clone());
+    }
     let home = origins.as_ref().map(|origins| origins.widget.clone());
     let context = runtime.gate_context(gate_http::render_resource);
     let router = gate_http::service(setup(runtime, &bound, home, context.clone()))?;
@@ -268,6 +272,11 @@ fn parts(runtime: &Runtime, widget: Option<Origin>, context: GateContext) -> Par
         cancelling: CancelPayment {
             context: context.clone(),
             rails: runtime.rails.clone(),
+        },
+        pretending: Pretend {
+            context: context.clone(),
+            rails: runtime.rails.clone(),
+            verifiers: runtime.verifiers.clone(),
         },
         reading: GateQueries {
             context: context.clone(),

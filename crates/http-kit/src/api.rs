@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, RefOr, ServerBuilder};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
@@ -9,6 +12,7 @@ use crate::class::Class;
 use crate::error_code::ErrorCode;
 use crate::openapi::{Contract, ContractError, by_method, describe, operations};
 use crate::pages::Document;
+use crate::warning::{KnownParameters, warn_of_unknown_parameters};
 
 /// An operation. The router, the document, the limits and the CORS headers are made from it.
 ///
@@ -26,10 +30,28 @@ impl<S, A> Operation<S, A>
 where
     S: Clone + Send + Sync + 'static,
 {
-    /// The operation as a router of its own.
-    #[must_use]
-    pub fn router(&self) -> OpenApiRouter<S> {
-        OpenApiRouter::new().routes((self.route)())
+    /// The operation as a router of its own. A read warns of the query parameters that it does not document.
+    pub fn router(&self) -> Router<S> {
+        let router = Router::from(OpenApiRouter::new().routes((self.route)()));
+        let mut endpoints = self.endpoints().into_iter();
+        if endpoints.all(|(method, _)| method == "GET") {
+            let known = self.query_parameters();
+            router.route_layer(from_fn_with_state(known, warn_of_unknown_parameters))
+        } else {
+            router
+        }
+    }
+
+    /// The query parameters that its documentation has.
+    fn query_parameters(&self) -> KnownParameters {
+        let (_, paths, _) = (self.route)();
+        let operations = paths.paths.values().flat_map(by_method);
+        let parameters = operations.flat_map(|(_, it)| it.parameters.iter().flatten());
+        let names = parameters.filter_map(|it| match it {
+            RefOr::T(it) if it.parameter_in == ParameterIn::Query => Some(it.name.clone()),
+            RefOr::T(_) | RefOr::Ref(_) => None,
+        });
+        names.collect()
     }
 
     /// Its method and its path.

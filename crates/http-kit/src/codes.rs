@@ -40,7 +40,7 @@ error_codes! {
     RESOURCE_NOT_FOUND = NOT_FOUND "resource_not_found",
         "There is no such object, or it belongs to another partner: the two read the same.",
         "Check the id and the environment.";
-    ROUTE_NOT_FOUND = NOT_FOUND as InvalidRequest "route_not_found",
+    ROUTE_NOT_FOUND = NOT_FOUND "route_not_found",
         "There is no such route.",
         "Check the path against this page.";
     METHOD_NOT_ALLOWED = METHOD_NOT_ALLOWED "method_not_allowed",
@@ -57,7 +57,7 @@ error_codes! {
         FIX;
     RATE_LIMITED = TOO_MANY_REQUESTS "rate_limited",
         "Too many requests in a window of this route, or too many unknown keys from your address.",
-        "Wait as long as the `Retry-After-<tier>` headers say, with jitter.";
+        "Wait as long as `Retry-After-short` says, with jitter.";
     HEADERS_TOO_LARGE = REQUEST_HEADER_FIELDS_TOO_LARGE "headers_too_large",
         "The head of the request is larger than 16 KiB or has more than 100 fields.",
         FIX;

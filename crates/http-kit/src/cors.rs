@@ -15,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::options;
 use kernel::Mode;
 use partner_core::Profile;
-use partner_core::origin::Origin;
+use partner_core::origin::{AllowedDomain, Origin};
 use partner_core::ports::Directory;
 
 use crate::class::BrowserCaller;
@@ -39,15 +39,16 @@ const HEADERS_OF_HOME: HeaderValue =
     HeaderValue::from_static("content-type, idempotency-key, x-embed-token");
 const NO_METHOD: HeaderValue = HeaderValue::from_static("");
 const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "retry-after, retry-after-short, retry-after-medium, x-ratelimit-limit-short, x-ratelimit-remaining-short, \
-     x-ratelimit-reset-short, x-ratelimit-limit-medium, x-ratelimit-remaining-medium, x-ratelimit-reset-medium, x-request-id",
+    "penstock-warning, retry-after, retry-after-short, retry-after-medium, retry-after-long, x-ratelimit-limit-short, \
+     x-ratelimit-remaining-short, x-ratelimit-reset-short, x-ratelimit-limit-medium, x-ratelimit-remaining-medium, \
+     x-ratelimit-reset-medium, x-ratelimit-limit-long, x-ratelimit-remaining-long, x-ratelimit-reset-long, x-request-id",
 );
 /// Seconds for which a browser may cache a preflight. A removed domain passes preflights for at
 /// most this long; its calls are refused at once.
 const PREFLIGHT_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// The origins that a partner's profile allows.
-pub type OwnOrigins<P> = fn(&P) -> &BTreeSet<Origin>;
+/// The domains that a partner's profile allows.
+pub type OwnDomains<P> = fn(&P) -> &BTreeSet<AllowedDomain>;
 
 /// The pages that may call the routes for browsers.
 #[derive(Clone)]
@@ -64,16 +65,16 @@ struct CorsInner<P> {
 struct Partners<P> {
     mode: Mode,
     directory: Arc<dyn Directory<P>>,
-    own: OwnOrigins<P>,
+    own: OwnDomains<P>,
 }
 
-impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
+impl<P: Profile<Listing = BTreeSet<AllowedDomain>>> CorsPolicy<P> {
     /// Admits pages of the partners in the directory, and pages at `home`, which serve every partner.
     #[must_use]
     pub fn new(
         mode: Mode,
         directory: Arc<dyn Directory<P>>,
-        own: OwnOrigins<P>,
+        own: OwnDomains<P>,
         home: Option<Origin>,
     ) -> Self {
         let partners = Partners {
@@ -129,7 +130,7 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         let known = match &self.0.partners {
             Some(partners) => {
                 let listing = partners.directory.listing(partners.mode).await?;
-                listing.contains(&origin)
+                origin.is_among(&listing)
             }
             None => false,
         };
@@ -156,7 +157,7 @@ impl<P: Profile<Listing = BTreeSet<Origin>>> CorsPolicy<P> {
         };
         let own = |caller: &BrowserCaller<P>| {
             let partners = self.0.partners.as_ref();
-            partners.is_some_and(|it| (it.own)(&caller.0.profile).contains(&origin))
+            partners.is_some_and(|it| origin.is_among((it.own)(&caller.0.profile)))
         };
         let admitted = self.is_home(&origin) || caller.as_ref().is_some_and(own);
         if admitted {
@@ -175,7 +176,7 @@ fn origin(headers: &HeaderMap) -> Option<(Origin, HeaderValue)> {
 }
 
 /// Adds the CORS headers to the response to a call.
-async fn answer<P: Profile<Listing = BTreeSet<Origin>>>(
+async fn answer<P: Profile<Listing = BTreeSet<AllowedDomain>>>(
     State(policy): State<CorsPolicy<P>>,
     request: Request,
     next: Next,

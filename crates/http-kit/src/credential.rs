@@ -1,5 +1,7 @@
 //! Reads the API key of a request.
 
+use std::borrow::Cow;
+
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use partner_core::key::{KeyKind, PresentedKey};
 
@@ -44,12 +46,31 @@ pub(crate) fn read(
         Class::Publishable => of_query(query.unwrap_or_default()),
         Class::AnyKey | Class::Secret | Class::Entitled | Class::Embedded | Class::Sandbox => None,
     };
-    in_query.unwrap_or_else(|| {
-        Err(ApiError::new(
-            codes::UNAUTHORIZED,
-            "An API key is required: send `Authorization: Bearer <API key>`.",
-        ))
-    })
+    in_query.unwrap_or_else(|| Err(missing(headers.get(header::AUTHORIZATION))))
+}
+
+/// The schemes that an error may name. Any other text of `Authorization` may be a credential, so no error repeats it.
+const OTHER_SCHEMES: [&str; 4] = ["Basic", "Digest", "Token", "ApiKey"];
+
+/// 401 for a request without a key. The message says what `Authorization` has in place of `Bearer`.
+fn missing(authorization: Option<&HeaderValue>) -> ApiError {
+    let value = authorization.map(|value| value.as_bytes().trim_ascii());
+    let value = value.unwrap_or_default();
+    let mut words = value.split(|byte| *byte == b' ');
+    let scheme = words.next().unwrap_or_default();
+    let known = OTHER_SCHEMES
+        .into_iter()
+        .find(|known| known.as_bytes().eq_ignore_ascii_case(scheme));
+    let found: Cow<'static, str> = match known {
+        _ if value.is_empty() => "An API key is required:".into(),
+        Some(known) => format!("`Authorization: {known} …` is not accepted;").into(),
+        None if words.next().is_none() => "`Authorization` has one word without a scheme;".into(),
+        None => "`Authorization` has another scheme than `Bearer`;".into(),
+    };
+    ApiError::new(
+        codes::UNAUTHORIZED,
+        format!("{found} send `Authorization: Bearer <API key>`."),
+    )
 }
 
 /// Finds the token of a widget: the header `X-Embed-Token`.
@@ -179,6 +200,51 @@ mod tests {
         assert!(error.message().contains("`X-Embed-Token`"), "{error}");
         let error = read(None, &twice("x-secret-key"), Class::Secret).unwrap_err();
         assert!(error.message().contains("API key"), "{error}");
+    }
+
+    // rule: auth.names-scheme, auth.keys-never-logged
+    #[test]
+    fn refusal_names_scheme_and_never_credential() {
+        let message = |value: &str| {
+            let headers = headers(&[("authorization", value)]);
+            let refused = read(None, &headers, Class::Secret).unwrap_err();
+            assert_eq!(refused.code(), "unauthorized");
+            let message = refused.message().to_owned();
+            assert!(message.ends_with("send `Authorization: Bearer <API key>`."));
+            assert!(!message.contains("c2tf") && !message.contains("sk_test"));
+            message
+        };
+        let unspaced = format!("Bearer{SECRET}");
+        let two_keys = format!("sk_test_1 {SECRET}");
+        for (value, found) in [
+            (
+                "Basic c2tfdGVzdDo=",
+                "`Authorization: Basic …` is not accepted",
+            ),
+            (
+                "BASIC  c2tfdGVzdDo=",
+                "`Authorization: Basic …` is not accepted",
+            ),
+            ("Basic", "`Authorization: Basic …` is not accepted"),
+            (
+                "token sk_test_1",
+                "`Authorization: Token …` is not accepted",
+            ),
+            (SECRET, "`Authorization` has one word without a scheme"),
+            (
+                unspaced.as_str(),
+                "`Authorization` has one word without a scheme",
+            ),
+            (
+                two_keys.as_str(),
+                "`Authorization` has another scheme than `Bearer`",
+            ),
+            ("", "An API key is required"),
+            (" ", "An API key is required"),
+        ] {
+            let message = message(value);
+            assert!(message.starts_with(found), "{message}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::codes;
 use crate::error_code::{ErrorCode, Kind};
 use crate::service_info::ServiceInfo;
+use crate::throttle::whole_seconds;
 
 /// The message of a 5xx. The cause is logged under the request id.
 const GENERIC: &str = "Something went wrong on our side. Retry with bounded backoff; a write keeps its Idempotency-Key.";
@@ -95,6 +97,13 @@ impl ApiError {
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.0.headers.insert(name, value);
         self
+    }
+
+    /// Adds `Retry-After`: whole seconds, at least one.
+    #[must_use]
+    pub fn retry_after(self, wait: Duration) -> Self {
+        let seconds = whole_seconds(wait).max(1);
+        self.with_header(header::RETRY_AFTER, HeaderValue::from(seconds))
     }
 
     /// Attaches a cause for the log.

@@ -27,7 +27,7 @@ kernel::closed_list! {
 }
 
 impl Kind {
-    /// The kind of a status. A code may override it.
+    /// The kind of a status.
     #[must_use]
     pub const fn of(status: StatusCode) -> Self {
         match status.as_u16() {
@@ -74,12 +74,6 @@ impl ErrorCode {
         }
     }
 
-    /// The same code with another kind than its status has.
-    #[must_use]
-    pub const fn of_kind(self, kind: Kind) -> Self {
-        Self { kind, ..self }
-    }
-
     /// The same code, which some operation returns with another status.
     #[must_use]
     pub const fn with_status(self, status: StatusCode) -> Self {
@@ -89,14 +83,13 @@ impl ErrorCode {
 
 /// Declares error codes as constants of type `&ErrorCode`, and the list of them.
 ///
-/// A row is `NAME = STATUS "text", "meaning", "advice";`, where `STATUS` is a constant of [`StatusCode`]. `STATUS as Kind`
-/// overrides the kind of the status.
+/// A row is `NAME = STATUS "text", "meaning", "advice";`, where `STATUS` is a constant of [`StatusCode`].
 #[macro_export]
 macro_rules! error_codes {
     (
         $(#[$about:meta])*
         $visibility:vis $all:ident;
-        $($name:ident = $status:ident $(as $kind:ident)? $text:literal, $meaning:literal, $advice:expr;)*
+        $($name:ident = $status:ident $text:literal, $meaning:literal, $advice:expr;)*
     ) => {
         $(
             #[doc = $meaning]
@@ -105,7 +98,7 @@ macro_rules! error_codes {
                 $crate::StatusCode::$status,
                 $meaning,
                 $advice,
-            )$(.of_kind($crate::Kind::$kind))?;
+            );
         )*
         $(#[$about])*
         $visibility const $all: &[&$crate::ErrorCode] = &[$($name),*];

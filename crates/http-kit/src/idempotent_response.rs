@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::error::ApiError;
 use crate::request_layer::X_REQUEST_ID;
+use crate::warning::Warning;
 
 /// Builds responses that can be stored, with the id of their request.
 #[derive(Debug, Clone)]
@@ -50,21 +51,26 @@ impl<S: Send + Sync> FromRequestParts<S> for ResponseBuilder {
     }
 }
 
-/// A response, first or replayed. Its status, request id and body stay unchanged.
+/// A response, first or replayed. Its status, request id and body stay unchanged. A replay to another body has a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdempotentReply(pub IdempotentResponse);
 
 impl IntoResponse for IdempotentReply {
     fn into_response(self) -> Response {
-        if let IdempotentResponse::Replayed { same_request, .. } = &self.0 {
-            instruments::http::repeated(*same_request);
-        }
+        let warning = match &self.0 {
+            IdempotentResponse::First(_) => None,
+            IdempotentResponse::Replayed { same_request, .. } => {
+                instruments::http::repeated(*same_request);
+                (!same_request).then(Warning::body_ignored)
+            }
+        };
         let stored = self.0.into_rendered();
         let parts = StoredParts::unpack(&stored);
-        parts.and_then(StoredParts::response).unwrap_or_else(|| {
+        let response = parts.and_then(StoredParts::response).unwrap_or_else(|| {
             violated(Violation::Undoable);
             ApiError::internal("a stored response is malformed").into_response()
-        })
+        });
+        (warning, response).into_response()
     }
 }
 
@@ -117,6 +123,7 @@ mod tests {
     use axum::body::Body;
     use axum::extract::Request;
     use axum::routing::{MethodRouter, post};
+    use partner_core::events::Service;
     use serde_json::json;
 
     use super::*;
@@ -125,11 +132,15 @@ mod tests {
 
     async fn send(routes: MethodRouter) -> (axum::http::response::Parts, String) {
         let request = Request::post("/v1/write").body(Body::empty()).unwrap();
-        let app = finish(Router::new().route("/v1/write", routes), site());
+        let app = finish(
+            Router::new().route("/v1/write", routes),
+            Service::Gate,
+            site(),
+        );
         call(&app, request).await
     }
 
-    // rule: idempotency.gate-replay
+    // rule: idempotency.gate-replay, warning.body-ignored
     #[tokio::test]
     async fn replay_equals_first_response_to_the_byte() {
         let write = async |builder: ResponseBuilder| {
@@ -150,15 +161,23 @@ mod tests {
             body: body.as_bytes(),
         };
         let response = response.pack();
-        let repeat = move || {
-            std::future::ready(IdempotentReply(IdempotentResponse::Replayed {
-                response: response.clone(),
-                same_request: false,
-            }))
-        };
-        let (again, repeated) = send(post(repeat)).await;
-        assert_eq!((again.status, again.headers), (first.status, first.headers));
-        assert_eq!(repeated, body);
+        for same_request in [true, false] {
+            let response = response.clone();
+            let repeat = move || {
+                std::future::ready(IdempotentReply(IdempotentResponse::Replayed {
+                    response: response.clone(),
+                    same_request,
+                }))
+            };
+            let (mut again, repeated) = send(post(repeat)).await;
+            let warning = again.headers.remove("penstock-warning");
+            assert_eq!(warning.is_none(), same_request, "{warning:?}");
+            assert_eq!(
+                (again.status, &again.headers),
+                (first.status, &first.headers)
+            );
+            assert_eq!(repeated, body);
+        }
     }
 
     // rule: idempotency.gate-replay

@@ -172,6 +172,8 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Branding {
+        #[serde(rename = "logo_url")]
+        _logo_url: Option<String>,
         #[serde(rename = "brand_name")]
         _brand_name: Option<String>,
     }
@@ -256,11 +258,11 @@ mod tests {
             ),
             (
                 r#"{"amount":5,"side":"on_ramp"}"#,
-                "`amount` must be a string.",
+                "`amount` must be a string such as \"100.00\".",
             ),
             (
                 r#"{"amount":{},"side":"on_ramp"}"#,
-                "`amount` must be a string.",
+                "`amount` must be a string such as \"100.00\".",
             ),
             (
                 r#"{"amount":"5","side":"both"}"#,
@@ -309,10 +311,13 @@ mod tests {
     }
 
     #[test]
-    fn parse_refuses_unknown_fields_if_type_denies_them() {
+    fn parse_lists_accepted_fields_if_type_denies_others() {
         let (code, message) = error::<Branding>(r#"{"brand":"x"}"#);
         assert_eq!(code, "invalid_request");
-        assert_eq!(message, "`brand`: this field is not accepted here.");
+        assert_eq!(
+            message,
+            "`brand`: this field is not accepted here; the accepted fields are `logo_url`, `brand_name`."
+        );
     }
 
     #[test]

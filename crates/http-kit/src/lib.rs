@@ -32,8 +32,10 @@ mod replay_on_bad_request;
 mod request_layer;
 mod serve;
 mod service_info;
+mod service_paths;
 mod throttle;
 mod waiting;
+mod warning;
 mod words;
 
 pub use admission::Bounds;
@@ -44,7 +46,7 @@ pub use class::{
     PresentedToken, ProductErrorCodes, Publishable, ReadToken, Sandbox, Secret,
 };
 pub use client_ip::{Peer, TrustedProxies};
-pub use cors::{CorsPolicy, OwnOrigins};
+pub use cors::{CorsPolicy, OwnDomains};
 pub use credential::dead_token;
 pub use deadlines::Deadlines;
 pub use error::ApiError;
@@ -62,6 +64,7 @@ pub use serve::{Options, serve};
 pub use service_info::ServiceInfo;
 pub use throttle::{Limit, LimitBy};
 pub use waiting::Waiting;
+pub use warning::Warning;
 pub use words::{read_word, word_schema};
 
 /// The router type that a service builds.

@@ -39,6 +39,10 @@ const ERROR: &str = "Error";
 /// The response for statuses without their own documentation.
 const ANY_ERROR: &str = "default";
 const JSON: &str = "application/json";
+/// The header of warnings.
+const WARNING: &str = "Penstock-Warning";
+const ABOUT_WARNING: &str = "Only if the request succeeded, but not as its sender may expect: `<code>; <text>`. \
+    Several warnings are several lines. A text has no comma, so lines that a client has joined with commas can be split.";
 
 const OWN_SIGNATURE: &str = "`t=<unix seconds>,v1=<hex>`: HMAC-SHA256, keyed with your signing secret, over `<t>.<raw body>`.";
 /// The headers of every delivery after the product's own signature.
@@ -185,13 +189,14 @@ impl Contract {
         self
     }
 
-    /// Adds `X-Request-Id` and the throttle headers to every response.
+    /// Adds `X-Request-Id` and the throttle headers to every response, and the header of warnings to every success.
     #[must_use]
     pub fn headers(mut self, tiers: &[&str]) -> Self {
         let common = common_headers(tiers);
         let waiting = waiting_headers(tiers);
+        let warning = [(WARNING.to_owned(), header(Type::String, ABOUT_WARNING))];
         let components = self.components();
-        for (name, header) in common.iter().chain(&waiting) {
+        for (name, header) in common.iter().chain(&waiting).chain(&warning) {
             components
                 .headers
                 .insert(name.clone(), RefOr::T(header.clone()));
@@ -207,6 +212,9 @@ impl Contract {
                 refer(response, &common);
                 if status == "429" {
                     refer(response, &waiting);
+                }
+                if status.starts_with('2') {
+                    refer(response, &warning);
                 }
             }
         }
@@ -489,13 +497,17 @@ fn waiting_headers(tiers: &[&str]) -> NamedHeaders {
         "Retry-After".to_owned(),
         header(
             Type::Integer,
-            "Seconds to wait: the longest wait of the exhausted tiers.",
+            "Seconds to wait before the same request can succeed.",
         ),
     )];
     for tier in tiers {
+        let meaning = match *tier {
+            "short" => "Seconds to wait: the longest wait of the exhausted tiers.",
+            _ => "Seconds to wait, if this tier is exhausted.",
+        };
         headers.push((
             format!("Retry-After-{tier}"),
-            header(Type::Integer, "Seconds to wait, if this tier is exhausted."),
+            header(Type::Integer, meaning),
         ));
     }
     headers
@@ -507,7 +519,7 @@ fn header(kind: Type, description: &str) -> Header {
     header
 }
 
-fn refer(response: &mut Response, headers: &NamedHeaders) {
+fn refer(response: &mut Response, headers: &[(String, Header)]) {
     for (name, _) in headers {
         let place = Ref::new(format!("#/components/headers/{name}"));
         response.headers.insert(name.clone(), RefOr::Ref(place));

@@ -172,6 +172,7 @@ mod tests {
     use axum::http::Request;
     use axum::http::response::Parts;
     use kernel::{NoWritesReason, StoreError};
+    use partner_core::events::Service;
 
     use super::*;
     use crate::request_layer::finish;
@@ -179,7 +180,7 @@ mod tests {
 
     async fn fetch(app: Router, path: &str) -> (Parts, String) {
         let request = Request::builder().uri(path).body(Body::empty()).unwrap();
-        call(&finish(app, site()), request).await
+        call(&finish(app, Service::Pools, site()), request).await
     }
 
     fn document(name: &'static str, title: &str) -> Document {

@@ -32,6 +32,11 @@ impl Query {
         Ok(Self { pairs })
     }
 
+    /// The names of the parameters, in the order of the query.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.pairs.iter().map(|(name, _)| name.as_str())
+    }
+
     /// A parameter's text; `None` if the query does not have the parameter.
     ///
     /// # Errors

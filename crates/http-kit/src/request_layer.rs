@@ -2,7 +2,8 @@
 //! request.
 
 use std::any::Any;
-use std::future::poll_fn;
+use std::borrow::Cow;
+use std::future::{poll_fn, ready};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
@@ -10,13 +11,14 @@ use std::task::Poll;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use instruments::http::{self, Answer};
 use instruments::trace;
 use kernel::{RequestId, TraceParent};
+use partner_core::events::Service;
 use tokio::time::Instant;
 use tower_http::compression::CompressionLayer;
 use tracing::{Instrument, Span};
@@ -26,15 +28,17 @@ use crate::codes;
 use crate::error::ApiError;
 use crate::logged_ids::{self, LoggedIds};
 use crate::service_info::ServiceInfo;
+use crate::service_paths;
+use crate::warning::Warnings;
 
 /// The header with the request id, on every response.
 pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Completes a service's router with the fallbacks and the outermost layer. Call it once, after all
 /// routes have been merged.
-pub fn finish(router: Router, site: ServiceInfo) -> Router {
+pub fn finish(router: Router, service: Service, site: ServiceInfo) -> Router {
     router
-        .fallback(route_not_found)
+        .fallback(move |uri: Uri| ready(route_not_found(service, uri.path())))
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(site, answer))
 }
@@ -46,12 +50,19 @@ pub fn finish_pages(router: Router, site: ServiceInfo) -> Router {
         .layer(from_fn_with_state(site, answer))
 }
 
-/// 404 `route_not_found`: the path is wrong, so its `type` is `invalid_request`.
-async fn route_not_found() -> ApiError {
-    ApiError::new(
-        codes::ROUTE_NOT_FOUND,
-        "There is no such route. Check the path against the API reference.",
-    )
+/// 404 `route_not_found`. The message names the service of the path if it is another one.
+fn route_not_found(service: Service, path: &str) -> ApiError {
+    let message: Cow<'static, str> = match service_paths::of_other(service, path) {
+        Some((other, segment)) => format!(
+            "There is no such route in the {} service. `/v1/{segment}` belongs to the {} service, which has its own address: \
+             check the host and the port.",
+            service.as_str(),
+            other.as_str()
+        )
+        .into(),
+        None => "There is no such route. Check the path against the API reference.".into(),
+    };
+    ApiError::new(codes::ROUTE_NOT_FOUND, message)
 }
 
 /// 405 `method_not_allowed`; the router adds the `Allow` header.
@@ -137,7 +148,19 @@ impl Seen {
         }
         self.measure(&response, error.as_ref());
         self.log(&response, error.as_ref());
+        if error.is_none() {
+            self.warn(&mut response);
+        }
         response
+    }
+
+    fn warn(&self, response: &mut Response) {
+        let Some(warnings) = response.extensions_mut().remove::<Warnings>() else {
+            return;
+        };
+        let caller = response.extensions().get::<Caller>().cloned();
+        let route = self.route.as_ref().map(MatchedPath::as_str);
+        warnings.write(response.headers_mut(), caller.as_ref(), route);
     }
 
     fn measure(&self, response: &Response, error: Option<&ApiError>) {

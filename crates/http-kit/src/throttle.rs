@@ -10,6 +10,9 @@ use partner_core::throttle::{ThrottleDecision, Tier};
 use crate::codes;
 use crate::error::ApiError;
 
+/// The header that clients read after every 429 of a throttle, whichever tier is exhausted.
+static RETRY_AFTER_SHORT: HeaderName = HeaderName::from_static("retry-after-short");
+
 /// Whose requests a limit counts together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LimitBy {
@@ -151,7 +154,7 @@ impl Limit {
     /// Writes the status of each tier to the headers, and after a refusal the seconds to wait.
     pub(crate) fn write(&self, decision: &ThrottleDecision, headers: &mut HeaderMap) {
         // Reserves space also for the headers of the outermost layer.
-        headers.reserve(3 * decision.statuses.len() + 4);
+        headers.reserve(3 * decision.statuses.len() + 5);
         let mut wait = 0;
         for (names, status) in self.0.headers.iter().zip(&decision.statuses) {
             let reset = whole_seconds(status.reset);
@@ -166,6 +169,7 @@ impl Limit {
         }
         if wait > 0 {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(wait));
+            headers.insert(&RETRY_AFTER_SHORT, HeaderValue::from(wait));
         }
     }
 }
@@ -200,7 +204,7 @@ pub(crate) fn refuse_over_limit(limit: &Limit, decision: &ThrottleDecision) -> O
     }
     Some(ApiError::new(
         codes::RATE_LIMITED,
-        "Too many requests. Wait as long as the `Retry-After` headers say, with some jitter.",
+        "Too many requests. Wait as long as `Retry-After-short` says, with some jitter.",
     ))
 }
 
@@ -214,7 +218,7 @@ fn number(value: u64) -> HeaderValue {
 }
 
 /// Rounds up to whole seconds, so that a client that waits this long is not early.
-fn whole_seconds(span: Duration) -> u64 {
+pub(crate) fn whole_seconds(span: Duration) -> u64 {
     span.as_secs() + u64::from(span.subsec_nanos() > 0)
 }
 
@@ -268,7 +272,7 @@ mod tests {
             lines,
             [
                 "retry-after-medium: 60",
-                "retry-after-short: 1",
+                "retry-after-short: 60",
                 "retry-after: 60",
                 "x-ratelimit-limit-long: 10",
                 "x-ratelimit-limit-medium: 10",

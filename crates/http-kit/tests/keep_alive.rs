@@ -15,6 +15,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use bytes::Bytes;
 use http_kit::{ApiError, Options, finish, read_body, serve};
+use partner_core::events::Service;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
@@ -36,7 +37,7 @@ async fn start() -> SocketAddr {
     let routes = Router::new()
         .route("/echo", post(echo))
         .route("/plain", get(async || "plain"));
-    let router = finish(routes, site.clone());
+    let router = finish(routes, Service::Pools, site.clone());
     tokio::spawn(serve(
         listener,
         router,

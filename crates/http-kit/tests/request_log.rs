@@ -12,6 +12,7 @@ use axum::http::Request;
 use axum::routing::get;
 use http_kit::finish;
 use parking_lot::Mutex;
+use partner_core::events::Service;
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -69,7 +70,7 @@ async fn request_has_one_log_line_without_path_or_query() {
             "/v1/panic",
             get(async || -> &'static str { panic!("deliberate") }),
         );
-    let app = finish(routes, site());
+    let app = finish(routes, Service::Pools, site());
 
     let id = call(&app, "/v1/things/canary-id?k=canary-query").await;
     call(&app, "/v1/panic").await;

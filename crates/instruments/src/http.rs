@@ -26,6 +26,7 @@ pub(crate) struct Metrics {
     over_bound: Counters<1>,
     throttled: Counters<3>,
     repeated: Counters<1>,
+    warned: Counters<1>,
     pub(crate) panics: Counter,
 }
 
@@ -76,6 +77,15 @@ impl Metrics {
                 );
                 repeated.begin([["same"], ["other"]]);
                 repeated
+            },
+            warned: {
+                let warned = book.counters(
+                    "penstock_http_warnings_total",
+                    "Warnings in the header `Penstock-Warning` of successful responses; `code` is the code of the warning",
+                    ["code"],
+                );
+                warned.begin([["idempotency_body_ignored"], ["unknown_parameter"]]);
+                warned
             },
             panics: book.counter("penstock_panics_total", "Panics caught anywhere in the program"),
         }
@@ -183,6 +193,11 @@ pub fn repeated(same_request: bool) {
         let request = if same_request { "same" } else { "other" };
         metrics.http.repeated.inc([request]);
     });
+}
+
+/// Counts a warning of a successful response.
+pub fn warned(code: &'static str) {
+    record(|metrics| metrics.http.warned.inc([code]));
 }
 
 /// Counts a caught panic.

@@ -21,6 +21,7 @@ pub(crate) struct Metrics {
     attempt_duration: Histograms<1>,
     lag: Histograms<1>,
     dead: Counters<1>,
+    gone: Counters<1>,
     hastened: Counters<1>,
     queue: Gauges<2>,
     oldest: Gauges<1>,
@@ -49,6 +50,11 @@ impl Metrics {
             dead: book.counters(
                 "penstock_webhook_dead_letters_total",
                 "Deliveries given up after their last attempt",
+                ["service"],
+            ),
+            gone: book.counters(
+                "penstock_webhook_gone_total",
+                "Attempts that the endpoint answered with 410 Gone",
                 ["service"],
             ),
             hastened: book.counters(
@@ -118,6 +124,7 @@ pub fn working(service: &'static str) {
         let outcomes = Outcome::ALL.map(|outcome| [service, outcome.as_str()]);
         metrics.attempts.begin(outcomes);
         metrics.dead.begin([[service]]);
+        metrics.gone.begin([[service]]);
         metrics.hastened.begin([[service]]);
         metrics.lag.begin([[service]]);
         metrics.attempt_duration.begin([[service]]);
@@ -152,6 +159,11 @@ pub fn delivered(service: &'static str, lag: Duration) {
 /// Counts a dead-lettered delivery.
 pub fn gave_up(service: &'static str) {
     record(|metrics| metrics.webhooks.dead.inc([service]));
+}
+
+/// Counts an attempt that was answered with 410.
+pub fn gone(service: &'static str) {
+    record(|metrics| metrics.webhooks.gone.inc([service]));
 }
 
 /// Counts waiting deliveries that were made due.

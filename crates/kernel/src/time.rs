@@ -1,5 +1,6 @@
 //! Instants, in whole milliseconds of UTC.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
@@ -19,6 +20,9 @@ pub enum TimestampError {
         "expected an RFC 3339 timestamp such as 2026-05-25T12:00:00Z or a date such as 2026-05-25"
     )]
     Unreadable,
+    /// The text is valid with a `Z` at its end: it names no time zone.
+    #[error("the time zone is missing; end a UTC time with Z, as in 2026-05-25T12:00:00Z")]
+    NoZone,
     /// The text is valid with a plus sign in place of its space: the `+` of the offset was not encoded.
     #[error("the offset's `+` arrived as a space; encode it as %2B in a query string")]
     PlusAsSpace,
@@ -29,7 +33,8 @@ pub enum TimestampError {
 pub enum Bound {
     /// An inclusive lower bound: rounded up, so that the range includes no earlier instant.
     Lower,
-    /// An inclusive upper bound: rounded down, so that the range includes no later instant.
+    /// An inclusive upper bound: rounded down, so that the range includes no later instant. An exclusive lower bound is rounded down
+    /// too, so that the range includes every later instant.
     Upper,
 }
 
@@ -87,8 +92,8 @@ impl Timestamp {
         Duration::from_millis(self.0.saturating_sub(earlier.0).max(0).unsigned_abs())
     }
 
-    /// Parses RFC 3339 with any offset, or a date alone (the start of that UTC day). A leap second counts as the last millisecond
-    /// before it. An instant between two milliseconds is rounded as `bound` says.
+    /// Parses RFC 3339 with any offset, or a date alone (the start of that UTC day). The seconds may be absent. A leap second counts
+    /// as the last millisecond before it. An instant between two milliseconds is rounded as `bound` says.
     ///
     /// # Errors
     /// [`TimestampError`] with the expected form.
@@ -99,6 +104,9 @@ impl Timestamp {
         let mended = text.replacen(' ', "+", 1);
         if mended != text && parse_rfc3339(&mended, bound).is_some() {
             return Err(TimestampError::PlusAsSpace);
+        }
+        if parse_rfc3339(&format!("{text}Z"), bound).is_some() {
+            return Err(TimestampError::NoZone);
         }
         Err(TimestampError::Unreadable)
     }
@@ -127,7 +135,7 @@ fn parse_rfc3339(text: &str, bound: Bound) -> Option<Timestamp> {
     if !matches!(text.as_bytes().get(10), Some(b'T' | b't')) {
         return None;
     }
-    let instant = DateTime::parse_from_rfc3339(text).ok()?;
+    let instant = DateTime::parse_from_rfc3339(&with_seconds(text)).ok()?;
     let nanos = instant.nanosecond();
     if nanos >= 1_000_000_000 {
         return Timestamp::from_millis(instant.timestamp().checked_mul(1000)?.checked_add(999)?);
@@ -140,6 +148,16 @@ fn parse_rfc3339(text: &str, bound: Bound) -> Option<Timestamp> {
         floor
     };
     Timestamp::from_millis(millis)
+}
+
+/// Adds the seconds that RFC 3339 requires, if the offset follows the minutes.
+fn with_seconds(text: &str) -> Cow<'_, str> {
+    match (text.as_bytes().get(16), text.split_at_checked(16)) {
+        (Some(b'Z' | b'z' | b'+' | b'-'), Some((minutes, offset))) => {
+            format!("{minutes}:00{offset}").into()
+        }
+        _ => text.into(),
+    }
 }
 
 impl fmt::Display for Timestamp {
@@ -186,6 +204,35 @@ mod tests {
         assert_eq!(read("2026-05-25t01:02:03z"), "2026-05-25T01:02:03.000Z");
     }
 
+    // rule: time.input-seconds
+    #[test]
+    fn timestamp_without_seconds_is_the_start_of_its_minute() {
+        for text in [
+            "2026-05-25T12:34Z",
+            "2026-05-25t12:34z",
+            "2026-05-25T14:34+02:00",
+            "2026-05-25T10:34-02:00",
+        ] {
+            assert_eq!(read(text), "2026-05-25T12:34:00.000Z", "{text}");
+        }
+        for bad in ["2026-05-25T12Z", "2026-05-25T12:60Z", "2026-05-25T12:3Z"] {
+            assert_eq!(read(bad), "Unreadable", "{bad}");
+        }
+        assert_eq!(read("2026-05-25T12:34 02:00"), "PlusAsSpace");
+    }
+
+    // rule: time.input-zone
+    #[test]
+    fn time_without_zone_is_refused_by_name() {
+        for bad in [
+            "2026-05-25T12:00:00",
+            "2026-05-25T12:00",
+            "2026-05-25T12:00:00.5",
+        ] {
+            assert_eq!(read(bad), "NoZone", "{bad}");
+        }
+    }
+
     #[test]
     fn timestamp_parser_refuses_other_texts() {
         for bad in [
@@ -194,7 +241,6 @@ mod tests {
             "2026-05-25 12:00:00Z",
             "2026-5-25",
             "2026-02-30",
-            "2026-05-25T12:00:00",
             "1716638400",
             "2026-05-25T25:00:00Z",
             "+2026-05-25",

@@ -63,10 +63,8 @@ impl PresentedKey {
             _ => return None,
         };
         let mode = Mode::parse(parts.next()?)?;
-        let random = parts.next()?;
-        let shaped =
-            random.len() == LENGTH && random.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        shaped.then(|| Self {
+        let is_whole = is_random_base62(parts.next()?);
+        is_whole.then(|| Self {
             kind,
             mode,
             hash: KeyHash(Sha256::digest(text.as_bytes()).into()),
@@ -231,6 +229,12 @@ pub fn random_base62(entropy: &dyn Entropy) -> String {
         );
     }
     text
+}
+
+/// Whether a text has the form of [`random_base62`].
+#[must_use]
+pub fn is_random_base62(text: &str) -> bool {
+    text.len() == LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Web origins of a partner's pages.
 
+use std::borrow::Borrow;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -55,6 +57,13 @@ impl Origin {
         (origin.0 == text).then_some(origin)
     }
 
+    /// Whether an entry of a partner's `allowed_domains` allows the origin.
+    #[must_use]
+    pub fn is_among(&self, allowed: &BTreeSet<AllowedDomain>) -> bool {
+        let any_port = || format!("{}{ANY_PORT}", self.without_port());
+        allowed.contains(self.as_str()) || allowed.contains(any_port().as_str())
+    }
+
     /// Whether a content security policy can name the origin as a source. It cannot name an IPv6 address, and a host with other
     /// characters than those of names could end the source list.
     #[must_use]
@@ -65,12 +74,97 @@ impl Origin {
             .is_some_and(|(_, place)| !place.is_empty() && place.chars().all(plain))
     }
 
+    /// The scheme and the host.
+    fn without_port(&self) -> &str {
+        match self.0.rsplit_once(':') {
+            Some((place, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => place,
+            Some(_) | None => &self.0,
+        }
+    }
+
     /// The text that a browser sends in `Origin`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
+
+/// The end of an entry that allows every port of its host.
+const ANY_PORT: &str = ":*";
+
+/// An entry of a partner's `allowed_domains`: one origin, or in mode test every port of a loopback host, such as
+/// `http://localhost:*`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AllowedDomain(String);
+
+impl AllowedDomain {
+    /// Parses an entry as an operator writes it: an origin as of [`Origin::parse`], or in mode test a loopback host with the
+    /// port `*`.
+    #[must_use]
+    pub fn parse(text: &str, mode: Mode) -> Option<Self> {
+        match (text.strip_suffix(ANY_PORT), mode) {
+            (Some(place), Mode::Test) => {
+                Self::of_any_port(&Origin::parse(&with_some_port(place), mode)?)
+            }
+            (Some(_), Mode::Live) => None,
+            (None, _) => Origin::parse(text, mode).map(Self::from),
+        }
+    }
+
+    /// A stored entry: the text of [`AllowedDomain::as_str`]. `None` for any other spelling.
+    #[must_use]
+    pub fn stored(text: &str) -> Option<Self> {
+        match text.strip_suffix(ANY_PORT) {
+            Some(place) => Self::of_any_port(&Origin::stored(&with_some_port(place))?),
+            None => Origin::stored(text).map(Self::from),
+        }
+    }
+
+    /// Every port of the origin's host; `None` unless that is a loopback host.
+    fn of_any_port(origin: &Origin) -> Option<Self> {
+        let url = Url::parse(origin.as_str()).ok()?;
+        let any_port = || Self(format!("{}{ANY_PORT}", origin.without_port()));
+        url.host().is_some_and(is_loopback).then(any_port)
+    }
+
+    /// Whether a content security policy can name the entry as a source, as of [`Origin::is_policy_source`].
+    #[must_use]
+    pub fn is_policy_source(&self) -> bool {
+        let place = self.0.strip_suffix(ANY_PORT).unwrap_or(&self.0);
+        Origin(place.to_owned()).is_policy_source()
+    }
+
+    /// The text that is stored. A content security policy names the same origins by it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// An origin with a port that no scheme has by default. A text that has a port already becomes invalid.
+fn with_some_port(place: &str) -> String {
+    format!("{place}:1")
+}
+
+impl From<Origin> for AllowedDomain {
+    fn from(origin: Origin) -> Self {
+        Self(origin.0)
+    }
+}
+
+impl Borrow<str> for AllowedDomain {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AllowedDomain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+kernel::debug_as_display!(AllowedDomain);
 
 /// Whether a URL may serve pages of a partner: `https`, or in test mode `http` on a loopback host.
 #[must_use]
@@ -210,6 +304,94 @@ mod tests {
         }
         assert_eq!(read("http://localhost:3000", Mode::Live), None);
         assert_eq!(read("http://127.0.0.1", Mode::Live), None);
+    }
+
+    // rule: gate.origin.any-port
+    #[test]
+    fn any_port_is_allowed_for_loopback_host_in_mode_test_only() {
+        for (written, kept) in [
+            ("http://localhost:*", "http://localhost:*"),
+            ("http://127.0.0.1:*", "http://127.0.0.1:*"),
+            ("http://[::1]:*", "http://[::1]:*"),
+            ("https://LOCALHOST:*", "https://localhost:*"),
+            ("http://shop.localhost:*", "http://shop.localhost:*"),
+            ("https://shop.example:8443", "https://shop.example:8443"),
+        ] {
+            let entry = AllowedDomain::parse(written, Mode::Test).unwrap();
+            assert_eq!(entry.as_str(), kept);
+            assert_eq!(AllowedDomain::stored(kept), Some(entry));
+        }
+        for bad in [
+            "https://shop.example:*",
+            "https://192.0.2.1:*",
+            "http://shop.example:*",
+            "http://localhost.evil.example:*",
+            "http://*:*",
+            "http://localhost:3000:*",
+            "http://localhost:80:*",
+            "http://[::1]:80:*",
+            "http://localhost:**",
+            "http://localhost:*/",
+            "localhost:*",
+            ":*",
+        ] {
+            assert_eq!(AllowedDomain::parse(bad, Mode::Test), None, "{bad}");
+            assert_eq!(AllowedDomain::stored(bad), None, "{bad}");
+        }
+        for text in ["http://localhost:*", "https://localhost:*"] {
+            assert_eq!(AllowedDomain::parse(text, Mode::Live), None, "{text}");
+        }
+        assert_eq!(AllowedDomain::parse("http://localhost*", Mode::Test), None);
+        assert_eq!(AllowedDomain::stored("https://LOCALHOST:*"), None);
+        assert_eq!(Origin::stored("http://localhost:*"), None);
+    }
+
+    // rule: gate.origin.any-port, gate.origin.allowed
+    #[test]
+    fn entry_allows_its_origin_or_every_port_of_its_host() {
+        let allowed: BTreeSet<AllowedDomain> = [
+            "https://shop.example",
+            "http://127.0.0.1:*",
+            "http://[::1]:*",
+        ]
+        .into_iter()
+        .filter_map(AllowedDomain::stored)
+        .collect();
+        assert_eq!(allowed.len(), 3);
+        let is_among = |text: &str| Origin::stored(text).unwrap().is_among(&allowed);
+        for good in [
+            "https://shop.example",
+            "http://127.0.0.1",
+            "http://127.0.0.1:1",
+            "http://127.0.0.1:49300",
+            "http://[::1]",
+            "http://[::1]:5173",
+        ] {
+            assert!(is_among(good), "{good}");
+        }
+        for other in [
+            "https://shop.example:8443",
+            "http://shop.example",
+            "https://127.0.0.1:49300",
+            "http://127.0.0.2:49300",
+            "http://localhost:49300",
+            "http://[::2]:5173",
+        ] {
+            assert!(!is_among(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn policy_can_name_every_port_of_host_but_of_no_ipv6_address() {
+        for (text, named) in [
+            ("http://localhost:*", true),
+            ("http://127.0.0.1:*", true),
+            ("https://shop.example", true),
+            ("http://[::1]:*", false),
+        ] {
+            let entry = AllowedDomain::stored(text).unwrap();
+            assert_eq!(entry.is_policy_source(), named, "{text}");
+        }
     }
 
     // rule: gate.origin.default-port

@@ -1,5 +1,16 @@
 //! Pages of lists.
 
+use kernel::Timestamp;
+
+/// Which items of a list are wanted, by the instant of their creation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CreatedRange {
+    /// Only items created later than this instant.
+    pub after: Option<Timestamp>,
+    /// Only items created no later than this instant.
+    pub before: Option<Timestamp>,
+}
+
 /// A page of a list.
 #[derive(Debug, Clone)]
 pub struct Page<T> {

@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::{Amount, Asset, Cas, Mode, Seen, StoreResult, Timestamp};
+use kernel::{Amount, Asset, Cas, Mode, Seen, StoreResult, Timestamp, TraceParent};
 
 use crate::clock::ClockJump;
 use crate::events::{DeliveryId, Endpoint, EndpointId, NewEvent, Service};
 use crate::idempotency::Scope;
 use crate::key::{KeyHash, KeyId, KeyRecord, KeyTerms, KeyUse, NewKey};
+use crate::page::CreatedRange;
 use crate::sealing::{Sealed, Sealer};
 use crate::stored_response::{ResponseCheck, StoredResponse};
 use crate::throttle::{Bucket, CountScope, ThrottleDecision, Tier};
@@ -150,6 +151,10 @@ pub trait AccessTx<P>: Send {
 /// Events, in the transaction of the change that they report.
 #[async_trait]
 pub trait EventTx: Send {
+    /// Sets the request that has caused the events of this transaction, for work that no request does. The trace parent of a request
+    /// that does the work takes precedence.
+    fn caused_by(&mut self, request: Option<TraceParent>);
+
     /// Inserts the event, and a delivery for the currently active endpoint of its service.
     async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()>;
 }
@@ -164,6 +169,8 @@ pub struct StoredEvent {
     pub body: Sealed,
     /// The instant of the reported change.
     pub created_at: Timestamp,
+    /// The trace parent of the request that caused it.
+    pub trace_parent: Option<TraceParent>,
 }
 
 /// Reads of the event queue.
@@ -319,6 +326,10 @@ pub struct DeliveryView {
 pub struct DeliveryFilter {
     /// Only deliveries in the state of this name, one of [`crate::webhooks::delivery::DeliveryState::WORDS`].
     pub status: Option<&'static str>,
+    /// Only deliveries after this one in the order of the list. An unknown one leaves no delivery.
+    pub after: Option<DeliveryId>,
+    /// Only deliveries created within this range.
+    pub created: CreatedRange,
     /// Number of the newest deliveries to skip. The cost of a page grows with it, so callers limit it.
     pub skip: u32,
 }

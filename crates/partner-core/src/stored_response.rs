@@ -197,13 +197,6 @@ impl ResponseStore {
         // Earlier versions stored the plain fingerprint. Their records expire within the time that keys are kept.
         let same_request = stored.fingerprint == keyed(&self.sealer, request.fingerprint)
             || stored.fingerprint == request.fingerprint;
-        if !same_request {
-            tracing::warn!(
-                http.route = request.scope.route,
-                partner.id = %request.scope.tenant.partner,
-                "A request with a used idempotency key asks for something else; it gets the first answer"
-            );
-        }
         Ok(Some(IdempotentResponse::Replayed {
             response: open(&self.sealer, &request.scope, &stored.sealed)?,
             same_request,

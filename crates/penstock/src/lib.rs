@@ -15,6 +15,8 @@ mod terminal;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use arguments::{Arguments, Command};
@@ -49,8 +51,32 @@ fn parse(mut words: Vec<OsString>) -> Result<Arguments, clap::Error> {
         words.remove(1);
     }
     let mut command = examples::add_to(Arguments::command());
-    let matches = command.try_get_matches_from_mut(words)?;
+    let is_apply = words.iter().any(|word| word == "apply");
+    let matches = command.try_get_matches_from_mut(words).map_err(|unread| {
+        if is_apply {
+            name_file_flag(unread)
+        } else {
+            unread
+        }
+    })?;
     Arguments::from_arg_matches(&matches).map_err(|unread| unread.format(&mut command))
+}
+
+/// Adds the right command to the error about a file without `-f`, the usual mistake with `apply`.
+fn name_file_flag(mut unread: clap::Error) -> clap::Error {
+    if unread.kind() != ErrorKind::UnknownArgument {
+        return unread;
+    }
+    let file = match unread.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(file)) if !file.starts_with('-') => file.clone(),
+        _ => return unread,
+    };
+    let remedy = StyledStr::from(format!("name the file after -f: penstock apply -f {file}"));
+    unread.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![remedy]),
+    );
+    unread
 }
 
 async fn dispatch(arguments: Arguments, terminal: &Terminal) -> Result<ExitCode, Failure> {

@@ -18,7 +18,7 @@ use crate::export::ExportedEntry;
 use crate::ledger::{Account, Entry, EntryId};
 use crate::quote::{Quote, QuoteId, Side, Terms};
 use crate::trade::{Lease, Step, Trade, TradeId, TradeStatus};
-use crate::velocity::{TradesRead, Velocity};
+use crate::velocity::{CountedTrades, TradesRead, Velocity};
 
 pub use engine::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
 
@@ -68,6 +68,14 @@ pub trait PoolsReads: Send + Sync {
         filter: &LedgerFilter,
         limit: u32,
     ) -> StoreResult<Option<LedgerPage>>;
+
+    /// The running total of the tenant with at most `limit` of the trades after its floor, from one snapshot. `None` before the first
+    /// trade. `Seen` carries the store's instant, taken after the rows were read.
+    async fn counted_trades(
+        &self,
+        who: &Tenant,
+        limit: u32,
+    ) -> StoreResult<Option<Seen<CountedTrades>>>;
 }
 
 /// The reads before the engine is asked.

@@ -47,6 +47,38 @@ pub struct TradesRead {
     pub reached: Option<Timestamp>,
 }
 
+/// A running total with the oldest trades that it may count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountedTrades {
+    pub velocity: Velocity,
+    /// The creation and the notional of the oldest trades after the floor, the oldest first. The notional of a released or failed trade
+    /// is 0.
+    pub oldest: Vec<(Timestamp, i64)>,
+}
+
+impl CountedTrades {
+    /// The instant from which a trade fits under the cap if no other trade is created. `None` if the trade alone exceeds the cap.
+    ///
+    /// If more trades than those that were read must leave the window first, it is the instant at which the last of these leaves.
+    #[must_use]
+    pub fn fits_from(&self, notional: i64, cap: i64, window: Duration) -> Option<Timestamp> {
+        if notional > cap {
+            return None;
+        }
+        let total = self.velocity.total.saturating_add(i128::from(notional));
+        let mut excess = total.saturating_sub(i128::from(cap));
+        let mut last = self.velocity.floor;
+        for (created_at, notional) in &self.oldest {
+            if excess <= 0 {
+                break;
+            }
+            excess = excess.saturating_sub(i128::from(*notional));
+            last = *created_at;
+        }
+        Some(last.plus(window))
+    }
+}
+
 /// The next step that moves a total's floor to the start of the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CatchUpStep {
@@ -187,6 +219,32 @@ mod tests {
             (0..64_usize).prop_map(Act::Fail),
             (1..20_000_u32).prop_map(Act::Window),
         ]
+    }
+
+    // rule: pools.velocity.retry-after
+    #[test]
+    fn amount_fits_as_soon_as_enough_trades_have_left() {
+        let window = Duration::from_secs(60);
+        let at = |millis: i64| Timestamp::from_millis(1_000_000 + millis).unwrap();
+        let counted = CountedTrades {
+            velocity: Velocity {
+                total: 90,
+                floor: at(0),
+            },
+            // The second trade was released.
+            oldest: vec![(at(1), 30), (at(2), 0), (at(3), 40), (at(4), 20)],
+        };
+        for (notional, expected) in [
+            (10, Some(at(0))),
+            (11, Some(at(1))),
+            (40, Some(at(1))),
+            (41, Some(at(3))),
+            (100, Some(at(4))),
+            (101, None),
+        ] {
+            let found = counted.fits_from(notional, 100, window);
+            assert_eq!(found, expected.map(|at| at.plus(window)), "{notional}");
+        }
     }
 
     struct Made {

@@ -129,9 +129,9 @@ pub(crate) struct LedgerParams {
     limit: i64,
     /// The `nextCursor` of the previous page.
     cursor: Option<String>,
-    /// Inclusive lower bound on `createdAt`: RFC 3339, or a date.
+    /// Inclusive lower bound on `createdAt`: RFC 3339, of which the seconds may be absent, or a date.
     created_after: Option<String>,
-    /// Inclusive upper bound on `createdAt`: RFC 3339, or a date.
+    /// Inclusive upper bound on `createdAt`: RFC 3339, of which the seconds may be absent, or a date.
     created_before: Option<String>,
 }
 

@@ -82,7 +82,7 @@ error_codes! {
         NEW_QUOTE;
     VELOCITY_CAP_EXCEEDED = TOO_MANY_REQUESTS "velocity_cap_exceeded",
         "The trade would exceed your rolling notional cap. This is not a throttle, so a retry after a second does not help.",
-        "Wait until earlier trades leave the window, or ask the operator for a higher cap.";
+        "Wait as long as `Retry-After` says: then the amount fits, if you make no other trade. Without the header it never fits; ask the operator for a higher cap.";
     SIDE_NOT_ENABLED = NOT_IMPLEMENTED "side_not_enabled",
         "Selling is not enabled for you in this pool.",
         "Do not retry; read `sides` from capabilities.";

@@ -84,6 +84,11 @@ pub(crate) struct Capabilities {
     /// The partner's dedicated deposit address; null until provisioned.
     #[schema(required = true)]
     crypto_deposit_address: Option<String>,
+    /// True if crypto is delivered only to addresses that are native to the delivery network; absent otherwise. A quote that names
+    /// neither `destNetwork` nor `cryptoNetwork` is delivered on `tron`, so it needs a TRON address here.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false, example = true)]
+    native_addresses: bool,
 }
 
 pub(crate) const LIST_POOLS: Operation = Operation {
@@ -164,5 +169,6 @@ fn capabilities(access: &Access<PoolsProfile>, pool: &Pool) -> Capabilities {
         min_order_usdt: JsonNumber(terms.min_order_usdt),
         max_order_usdt: terms.max_order_usdt.map(JsonNumber),
         crypto_deposit_address: terms.crypto_deposit_address,
+        native_addresses: pool.native_addresses,
     }
 }

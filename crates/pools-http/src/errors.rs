@@ -31,7 +31,9 @@ pub(crate) fn ask_error(error: QuoteInputError, unknown: &UnknownFields) -> ApiE
         | QuoteInputError::DestNetworkNotSupported { .. } => codes::NETWORK_NOT_SUPPORTED,
         QuoteInputError::MissingAddress => codes::INVALID_ADDRESS,
         QuoteInputError::Address(error) if error.is_checksum() => codes::ADDRESS_CHECKSUM_MISMATCH,
-        QuoteInputError::Address(_) | QuoteInputError::Contract { .. } => codes::INVALID_ADDRESS,
+        QuoteInputError::Address(_)
+        | QuoteInputError::NotNative { .. }
+        | QuoteInputError::Contract { .. } => codes::INVALID_ADDRESS,
     };
     ApiError::new(code, message)
 }

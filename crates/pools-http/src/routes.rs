@@ -13,7 +13,7 @@ pub(crate) fn router(app: App, door: &Door<PoolsProfile>, limit: Option<&Limit>)
         .iter()
         .fold(Router::new(), |routes, operation| {
             let class = door.of(operation.admission, limit.cloned());
-            routes.merge(class.around(Router::from(operation.router())))
+            routes.merge(class.around(operation.router()))
         });
     routes.with_state(app)
 }

@@ -9,6 +9,7 @@ use http_kit::{
     Door, DoorConfig, Limit, LimitBy, ProductErrorCodes, ServiceInfo, TrustedProxies,
     documentation, finish, probes,
 };
+use partner_core::events::Service;
 use partner_core::ports::{Readiness, Throttle};
 use partner_core::throttle::Tier;
 
@@ -64,6 +65,7 @@ pub fn service(setup: Setup) -> Result<Router, ContractError> {
         routes
             .merge(pages()?)
             .merge(probes(setup.readiness, setup.throttle)),
+        Service::Pools,
         setup.site,
     ))
 }

@@ -4,13 +4,15 @@ use axum::Json;
 use axum::extract::{FromRequest, Request, State};
 use http_kit::{ApiError, Class, IdempotencyHeader, Json as Body, PathId, Query, RawJson, log_id};
 use kernel::Bound;
+use partner_core::Access;
 use partner_core::stored_response::RenderError;
-use pools_core::batch::TransactOutcome;
+use pools_core::batch::{Refusal, TransactOutcome};
 use pools_core::events::event_id;
 use pools_core::ports::TradeFilter;
+use pools_core::profile::PoolsProfile;
 use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Trade, TradeEvent, TradeId, TradeStatus};
-use pools_core::usecases::transact_quote::Transact;
+use pools_core::usecases::transact_quote::{Transact, TransactError, TransactQuote};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
@@ -186,10 +188,10 @@ pub(crate) struct TradeListParams {
     /// Returns only trades with this status.
     #[param(value_type = Option<words::TradeStatus>, inline)]
     status: Option<String>,
-    /// Inclusive lower bound on `createdAt`: RFC 3339, or a date.
+    /// Inclusive lower bound on `createdAt`: RFC 3339, of which the seconds may be absent, or a date.
     #[param(example = "2026-05-25T00:00:00Z")]
     created_after: Option<String>,
-    /// Inclusive upper bound on `createdAt`: RFC 3339, or a date.
+    /// Inclusive upper bound on `createdAt`: RFC 3339, of which the seconds may be absent, or a date.
     #[param(example = "2026-05-26T00:00:00Z")]
     created_before: Option<String>,
 }
@@ -252,11 +254,32 @@ pub(crate) async fn transact(
         key,
     };
     let transacting = &app.parts().transacting;
-    let outcome = transacting.transact(who.access(), request).await;
-    let outcome = outcome.map_err(errors::transact_error);
+    let outcome = match transacting.transact(who.access(), request).await {
+        Ok(outcome) => Ok(outcome),
+        Err(error) => Err(refused(transacting, who.access(), quote, error).await),
+    };
     let acknowledged = acknowledge(&measured::transact(outcome)?);
     log_id(&acknowledged.transact_id);
     Ok(Json(acknowledged))
+}
+
+/// The response to a transact that created no trade. A refusal by the velocity cap says how long until the amount fits.
+async fn refused(
+    transacting: &TransactQuote,
+    access: &Access<PoolsProfile>,
+    quote: QuoteId,
+    error: TransactError,
+) -> ApiError {
+    let is_over_cap = matches!(error, TransactError::Refused(Refusal::VelocityCapExceeded));
+    let refusal = errors::transact_error(error);
+    if !is_over_cap {
+        return refusal;
+    }
+    match transacting.wait_for_cap(access, quote).await {
+        Ok(Some(wait)) => refusal.retry_after(wait),
+        Ok(None) => refusal,
+        Err(cause) => refusal.caused_by(cause),
+    }
 }
 
 pub(crate) const GET_TRANSACTION_BY_QUOTE: Operation = Operation {

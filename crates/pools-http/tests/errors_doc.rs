@@ -29,6 +29,13 @@ Every error response of the pools API is a JSON object with exactly these fields
 - If an order has no price, that is not an error: `POST /v1/pools/{id}/quote` returns 200 with `available` false.
 - After a 5xx, a timeout or a broken connection, repeat a write with the same `Idempotency-Key`.
   Only a 2xx response is stored under a key; after any other response the key is still free.
+
+## Warnings
+
+A read that succeeded, but ignored query parameters, has the header `Penstock-Warning: unknown_parameter; <names>` with up to five names.
+The response is not filtered by them, so fix their spelling. [Errors of the gate](gate-errors.md#warnings) lists the gate's warnings.
+
+## Codes
 ";
 
 #[test]

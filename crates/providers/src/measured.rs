@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gate_core::object::JsonObject;
 use gate_core::ports::{
-    CancelReport, GivenUp, Rail, RailOrder, RailPoll, VerificationOrder, VerificationStart,
-    Verifier,
+    CancelReport, GivenUp, Rail, RailOrder, RailPoll, RailSimulation, VerificationOrder,
+    VerificationStart, Verifier,
 };
 use gate_core::rail::{self, Finding, Instructions, RailAnswer, RailReport};
 use gate_core::verification::{self, VerificationReport};
@@ -184,6 +184,10 @@ impl Rail for MeasuredRail {
         upstream::rail_found(finding.as_str());
         self.0.found(finding);
     }
+
+    fn simulation(&self) -> Option<Arc<dyn RailSimulation>> {
+        self.0.simulation()
+    }
 }
 
 /// Polls a rail, and records its answer and duration.
@@ -254,6 +258,10 @@ impl Verifier for MeasuredVerifier {
         self.0.polls_hang(partner)
     }
 
+    fn is_simulated(&self) -> bool {
+        self.0.is_simulated()
+    }
+
     fn contradicted(&self, contradiction: &verification::Contradiction) {
         violated(Violation::Contradiction);
         self.0.contradicted(contradiction);
@@ -274,9 +282,9 @@ mod tests {
     use kernel::Mode;
 
     use super::*;
-    use crate::sandbox_rail::tests::{pay_in, poll};
+    use crate::NoEngine;
+    use crate::sandbox_rail::tests::{pay_in, poll, rail_after};
     use crate::sandbox_verifier::tests::{order, verifier_after};
-    use crate::{NoEngine, SandboxRail};
 
     fn install() {
         instruments::install(&instruments::Program {
@@ -334,7 +342,7 @@ mod tests {
     #[tokio::test]
     async fn every_call_of_the_rail_is_counted_by_its_response() {
         install();
-        let rail = MeasuredRail::new(Arc::new(SandboxRail));
+        let rail = MeasuredRail::new(Arc::new(rail_after(0)));
         let order = pay_in("100.00");
         assert!(rail.instructions(&order).await.is_some());
         for order in [&order, &pay_in("100.31")] {
@@ -381,7 +389,7 @@ mod tests {
     #[tokio::test]
     async fn each_finding_is_counted() {
         install();
-        let rail = MeasuredRail::new(Arc::new(SandboxRail));
+        let rail = MeasuredRail::new(Arc::new(rail_after(0)));
         for finding in Finding::ALL {
             rail.found(finding);
             let name = finding.as_str();

@@ -1,10 +1,10 @@
 //! The sandbox: an engine and rates for mode test, without real money.
 //!
-//! Rates are fixed. The fractional part of an amount chooses what happens to an order. The fraction is compared by value with two
-//! decimals, so `10.11` and `10.110` choose the same and `10.115` chooses nothing. Every outcome depends only on the amount, the
-//! number of the attempt and the trade's known status, so it is the same after a restart and on every replica. The events after a
-//! delivery do not depend on whether the delivery was reported: a poll whose response was lost counts as an attempt, and the next
-//! poll finds the next outcome.
+//! Rates are fixed, except those of two amounts, which change with the time. The fractional part of an amount chooses what happens to
+//! an order. The fraction is compared by value with two decimals, so `10.11` and `10.110` choose the same and `10.115` chooses nothing.
+//! Every outcome of a trade depends only on the amount, the number of the attempt and the trade's known status, so it is the same after
+//! a restart and on every replica. The events after a delivery do not depend on whether the delivery was reported: a poll whose
+//! response was lost counts as an attempt, and the next poll finds the next outcome.
 //!
 //! | fraction | what happens |
 //! |---|---|
@@ -17,13 +17,16 @@
 //! | `.33` | no response on the first poll (stays reserved), settles on the second |
 //! | `.41` | settles, and the next poll finds it returned |
 //! | `.51` | transact: the reservation is refused |
+//! | `.71` | quote: one unit of fiat buys more from second to second, up to 10 % more, and starts over each hour |
+//! | `.72` | quote: it buys less from second to second, down to 10 % less, and starts over each hour |
 //! | else | settles on the first poll |
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset, Mid, Named, UpstreamName};
+use kernel::{Amount, Asset, Clock, Mid, Named, Timestamp, UpstreamName};
 use partner_core::Tenant;
 use partner_core::ports::RateSource;
 use pools_core::ports::{Confirmation, Depth, Engine, Hold, Order, TradeReportRequest};
@@ -47,8 +50,11 @@ pub(crate) enum SandboxScenario {
     Fails,
     Releases,
     SilentFirstPoll,
+    NeverArrives,
     Returns,
     HoldRefused,
+    BuysMore,
+    BuysLess,
     Settles,
 }
 
@@ -66,23 +72,37 @@ impl SandboxScenario {
             31 => Self::Fails,
             32 => Self::Releases,
             33 => Self::SilentFirstPoll,
+            34 => Self::NeverArrives,
             41 => Self::Returns,
             51 => Self::HoldRefused,
+            71 => Self::BuysMore,
+            72 => Self::BuysLess,
             _ => Self::Settles,
         }
     }
 }
 
-/// The sandbox's rates: fixed, 25 bps spread, four pairs.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SandboxRates;
+/// How long the rates of `.71` and `.72` move in one direction, before they start over.
+const DRIFT: Duration = Duration::from_hours(1);
+/// How far they move: one tenth.
+const DRIFT_PARTS: i64 = 10;
+
+/// The sandbox's rates: four pairs with 25 bps spread.
+pub struct SandboxRates {
+    clock: Arc<dyn Clock>,
+}
+
+impl SandboxRates {
+    /// Rates whose changes follow this clock.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock }
+    }
+}
 
 #[async_trait]
 impl RateSource for SandboxRates {
     async fn rate(&self, fiat: Asset, crypto: Asset, order: Amount) -> Option<SourceRate> {
-        if SandboxScenario::of(order) == SandboxScenario::NoRate {
-            return None;
-        }
         let ten_thousandths = match (fiat.code(), crypto.code()) {
             ("EUR", "USDT") => 10_850,
             ("EUR", "USDC") => 10_845,
@@ -90,11 +110,27 @@ impl RateSource for SandboxRates {
             ("USD", "USDT") => 9_995,
             _ => return None,
         };
+        let fixed = Decimal::new(ten_thousandths, 4);
+        let mid = match SandboxScenario::of(order) {
+            SandboxScenario::NoRate => return None,
+            SandboxScenario::BuysMore => fixed + drift(fixed, self.clock.now())?,
+            SandboxScenario::BuysLess => fixed - drift(fixed, self.clock.now())?,
+            _ => fixed,
+        };
         Some(SourceRate {
-            mid: Mid::new(Decimal::new(ten_thousandths, 4))?,
+            mid: Mid::new(mid)?,
             spread_bps: SPREAD_BPS,
         })
     }
+}
+
+/// How far a rate has moved, cut to eight digits: nothing at the start of an hour, one tenth at its end.
+fn drift(fixed: Decimal, now: Timestamp) -> Option<Decimal> {
+    let whole = i64::try_from(DRIFT.as_millis()).ok()?;
+    let past = Decimal::from(now.millis().rem_euclid(whole));
+    let moved = fixed.checked_mul(past)?;
+    let moved = moved.checked_div(Decimal::from(whole.checked_mul(DRIFT_PARTS)?))?;
+    Some(moved.trunc_with_scale(8))
 }
 
 /// The sandbox's engine. It stores nothing; each response follows from the request.
@@ -118,8 +154,11 @@ impl Engine for SandboxEngine {
             | SandboxScenario::Fails
             | SandboxScenario::Releases
             | SandboxScenario::SilentFirstPoll
+            | SandboxScenario::NeverArrives
             | SandboxScenario::Returns
             | SandboxScenario::HoldRefused
+            | SandboxScenario::BuysMore
+            | SandboxScenario::BuysLess
             | SandboxScenario::Settles => Some(Depth::Enough),
         }
     }
@@ -166,8 +205,11 @@ fn at_work(path: SandboxScenario, request: &TradeReportRequest) -> Option<Engine
         | SandboxScenario::Dry
         | SandboxScenario::SilentDepth
         | SandboxScenario::NoRate
+        | SandboxScenario::NeverArrives
         | SandboxScenario::Returns
         | SandboxScenario::HoldRefused
+        | SandboxScenario::BuysMore
+        | SandboxScenario::BuysLess
         | SandboxScenario::Settles => Some(delivered(path, request)),
     }
 }
@@ -187,13 +229,51 @@ fn fill(request: &TradeReportRequest) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use kernel::Mode;
     use partner_core::PartnerId;
     use pools_core::profile::{Network, PoolId};
     use pools_core::quote::Side;
 
     use super::*;
+
+    /// A clock that is stopped at an instant.
+    pub(crate) struct StoppedClock(pub(crate) Timestamp);
+
+    impl Clock for StoppedClock {
+        fn now(&self) -> Timestamp {
+            self.0
+        }
+    }
+
+    /// The mid of a rate, this many seconds after an hour began.
+    async fn mid(amount: &str, second: i64) -> String {
+        let hour = 490_000 * 3_600;
+        let now = Timestamp::from_millis((hour + second) * 1_000).unwrap();
+        let rates = SandboxRates::new(Arc::new(StoppedClock(now)));
+        let (eur, usdt) = (Asset::fiat("EUR").unwrap(), Asset::crypto("USDT").unwrap());
+        let order = Amount::parse(amount, eur).unwrap();
+        rates.rate(eur, usdt, order).await.unwrap().mid.to_string()
+    }
+
+    // rule: sandbox.rate-changes
+    #[tokio::test]
+    async fn rates_of_two_amounts_change_with_every_second_of_an_hour() {
+        for (amount, second, expected) in [
+            ("250.00", 0, "1.0850"),
+            ("250.00", 1_800, "1.0850"),
+            ("250.71", 0, "1.0850"),
+            ("250.71", 30, "1.08590416"),
+            ("250.71", 1_800, "1.13925"),
+            ("250.72", 30, "1.08409584"),
+            ("250.72", 1_800, "1.03075"),
+            ("250.72", 3_600, "1.0850"),
+        ] {
+            let found: Decimal = mid(amount, second).await.parse().unwrap();
+            let expected: Decimal = expected.parse().unwrap();
+            assert_eq!(found, expected, "{amount} {second}");
+        }
+    }
 
     fn acme() -> Tenant {
         Tenant {

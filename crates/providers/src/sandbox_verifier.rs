@@ -7,6 +7,7 @@
 //! | `.61` | approved at once |
 //! | `.62` | rejected at once, without a reason |
 //! | `.63` | pending for 3 seconds after the verification was made, then approved |
+//! | `.64` | pending until the user has decided on the page of the sandbox's verification |
 //! | else | approved at once |
 
 use std::sync::Arc;
@@ -18,19 +19,22 @@ use gate_core::ports::{VerificationOrder, VerificationStart, Verifier};
 use gate_core::verification::{TestVerification, VerificationReport};
 use kernel::{Clock, Named, UpstreamName};
 
+use crate::sandbox_pages::SandboxPages;
+
 /// How long a verification of `.63` is pending.
 const DELAY: Duration = Duration::from_secs(3);
 
 /// The sandbox's verifier. It stores nothing; each report follows from the request and the clock.
 pub struct SandboxVerifier {
     clock: Arc<dyn Clock>,
+    pages: SandboxPages,
 }
 
 impl SandboxVerifier {
     /// A verifier that measures its delay by this clock.
     #[must_use]
-    pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock }
+    pub fn new(clock: Arc<dyn Clock>, pages: SandboxPages) -> Self {
+        Self { clock, pages }
     }
 
     fn outcome(&self, order: &VerificationOrder) -> VerificationReport {
@@ -39,6 +43,7 @@ impl SandboxVerifier {
             Some(TestVerification::Delayed) if self.clock.now() < order.created_at.plus(DELAY) => {
                 VerificationReport::Pending
             }
+            Some(TestVerification::Decided) => VerificationReport::Pending,
             Some(TestVerification::Delayed | TestVerification::Approved) | None => {
                 VerificationReport::Approved
             }
@@ -55,9 +60,10 @@ impl Named for SandboxVerifier {
 #[async_trait]
 impl Verifier for SandboxVerifier {
     async fn start(&self, order: &VerificationOrder) -> Option<VerificationStart> {
+        let decided = TestVerification::of(&order.amount) == Some(TestVerification::Decided);
         Some(VerificationStart {
             report: self.outcome(order),
-            url: None,
+            url: self.pages.identity().filter(|_| decided),
             form: None,
             expires_at: None,
             reference: Some(format!("sandbox-{}", order.id)),
@@ -75,6 +81,10 @@ impl Verifier for SandboxVerifier {
     async fn report(&self, order: &VerificationOrder) -> Option<VerificationReport> {
         Some(self.outcome(order))
     }
+
+    fn is_simulated(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
@@ -83,16 +93,10 @@ pub(crate) mod tests {
     use gate_core::verification::VerificationId;
     use kernel::{Asset, Timestamp};
     use partner_core::PartnerId;
+    use partner_core::origin::Origin;
 
     use super::*;
-
-    struct StoppedClock(Timestamp);
-
-    impl Clock for StoppedClock {
-        fn now(&self) -> Timestamp {
-            self.0
-        }
-    }
+    use crate::sandbox::tests::StoppedClock;
 
     const NOON: i64 = 1_780_000_000_000;
 
@@ -110,7 +114,9 @@ pub(crate) mod tests {
     /// A verifier whose clock stands this many milliseconds after the verification was made.
     pub(crate) fn verifier_after(waited: i64) -> SandboxVerifier {
         let now = Timestamp::from_millis(NOON + waited).unwrap();
-        SandboxVerifier::new(Arc::new(StoppedClock(now)))
+        let pages = SandboxPages::default();
+        pages.are_at(Origin::of_address(([127, 0, 0, 1], 4030).into()));
+        SandboxVerifier::new(Arc::new(StoppedClock(now)), pages)
     }
 
     // rule: gate.verification.sandbox
@@ -126,13 +132,16 @@ pub(crate) mod tests {
             ("10.63", 2_999, &VerificationReport::Pending),
             ("10.63", 3_000, &VerificationReport::Approved),
             ("10.630", 2_999, &VerificationReport::Pending),
+            ("10.64", 0, &VerificationReport::Pending),
+            ("10.64", 9_000, &VerificationReport::Pending),
             ("10.00", 0, &VerificationReport::Approved),
         ] {
             let verifier = verifier_after(waited);
             let order = order(amount);
             let start = verifier.start(&order).await.unwrap();
             assert_eq!(&start.report, expected, "{amount} {waited}");
-            assert_eq!((start.url, start.form), (None, None));
+            let page = (amount == "10.64").then_some("http://127.0.0.1:4030/sandbox/identity");
+            assert_eq!((start.url.as_deref(), start.form), (page, None));
             let reports = [
                 verifier.report(&order).await,
                 verifier.submit(&order, &JsonObject::empty()).await,

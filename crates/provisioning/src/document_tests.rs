@@ -476,15 +476,16 @@ fn absent_gate_keys_have_defaults() {
     assert_eq!(gate(""), None);
 }
 
-// rule: apply.gate, apply.gate-origins, apply.unknown-key
+// rule: apply.gate, apply.gate-origins, apply.unknown-key, gate.origin.any-port
 #[test]
 fn invalid_gate_values_are_named() {
-    let origin = "expected an exact origin without a path or a wildcard, such as https://shop.example, found";
+    let origin = "expected an exact origin without a path or a wildcard, such as https://shop.example, or every port of a loopback host, such as http://localhost:*, found";
     for (tables, expected) in [
         ("allowed_domains = [\"shop.example\"]", format!("allowed_domains: {origin} \"shop.example\"")),
         ("allowed_domains = [\"https://*.shop.example\"]", format!("allowed_domains: {origin} \"https://*.shop.example\"")),
         ("allowed_domains = [\"https://shop.example/\"]", format!("allowed_domains: {origin} \"https://shop.example/\"")),
         ("allowed_domains = [\"http://shop.example\"]", format!("allowed_domains: {origin} \"http://shop.example\"")),
+        ("allowed_domains = [\"https://shop.example:*\"]", format!("allowed_domains: {origin} \"https://shop.example:*\"")),
         (
             "allowed_domains = [\"https://shop.example\", \"https://SHOP.example:443\"]",
             "allowed_domains: expected every entry once, found \"https://SHOP.example:443\"".to_owned(),
@@ -507,9 +508,21 @@ fn invalid_gate_values_are_named() {
         faults_in("[partners.gate.webhook]\nurl = \"http://10.0.0.1/\"\nsecrte = \"x\"\n").len(),
         2
     );
-    let live = "[[partners]]\nid = \"a\"\nname = \"A\"\n[partners.gate]\nallowed_domains = [\"http://localhost:3000\"]\n";
-    assert!(parse(live, TEST).is_ok());
-    assert!(faults(live, LIVE)[0].contains("an exact origin with https://, which mode live needs"));
+    for local in [
+        "http://localhost:3000",
+        "http://localhost:*",
+        "https://[::1]:*",
+    ] {
+        let live = format!(
+            "[[partners]]\nid = \"a\"\nname = \"A\"\n[partners.gate]\nallowed_domains = [\"{local}\"]\n"
+        );
+        assert!(parse(&live, TEST).is_ok(), "{local}");
+        let refused = faults(&live, LIVE);
+        assert!(
+            refused[0].contains("an exact origin with https://, which mode live needs"),
+            "{refused:?}"
+        );
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use gate_core::merchant::{Merchant, legal_name, page_url};
 use gate_core::profile::{GateProfile, create_session_limit};
 use kernel::Mode;
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::tables::{Section, Sink};
 
 /// Maximum quota of live sessions. A larger number is taken for an error.
@@ -17,8 +17,9 @@ const CREATE_SESSION_LIMIT: &str = "one limit such as \"100/60s\"";
 /// Reads the table. Absent keys have defaults.
 pub(crate) fn profile(sink: &mut Sink<'_>, table: &Section<'_, '_>, mode: Mode) -> GateProfile {
     let domains = table.field("allowed_domains").map(|field| {
-        let found = field.list(sink, origin_form(mode), |text| Origin::parse(text, mode));
-        found.into_iter().map(|(_, origin)| origin).collect()
+        let parse = |text: &str| AllowedDomain::parse(text, mode);
+        let found = field.list(sink, domain_form(mode), parse);
+        found.into_iter().map(|(_, domain)| domain).collect()
     });
     let quota = table.field("live_session_quota");
     let creates = table.field("create_session_limit");
@@ -56,10 +57,12 @@ fn merchant(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Merchant {
     }
 }
 
-/// The form of an origin in error messages. Only mode test allows `http://`.
-const fn origin_form(mode: Mode) -> &'static str {
+/// The form of an allowed domain in error messages. Only mode test allows `http://` and every port of a loopback host.
+const fn domain_form(mode: Mode) -> &'static str {
     match mode {
-        Mode::Test => "an exact origin without a path or a wildcard, such as https://shop.example",
+        Mode::Test => {
+            "an exact origin without a path or a wildcard, such as https://shop.example, or every port of a loopback host, such as http://localhost:*"
+        }
         Mode::Live => {
             "an exact origin with https://, which mode live needs, without a path or a wildcard, such as https://shop.example"
         }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use coordination::RedisUrl;
 use gate_core::catalogue::Catalogue;
-use gate_core::limits::Limits;
+use gate_core::limits::{Group, Limits};
 use ipnet::IpNet;
 use kernel::Mode;
 use partner_core::origin::Origin;
@@ -27,7 +27,6 @@ use partner_core::throttle::Tier;
 use partner_core::webhooks::target::AllowPrivate;
 
 pub use database::{Database, ServerUrl};
-pub use gate_core::limits::Group;
 pub use path::check_path;
 use setting::{AnySetting, Setting, Visibility};
 use source::RawSettings;
@@ -94,6 +93,8 @@ pub struct Config {
     pub rail_former: UpstreamConfig,
     pub verifier: UpstreamConfig,
     pub verifier_former: UpstreamConfig,
+    /// How long the sandbox's rail leaves a payment in the widget in progress; `None` for the program's default.
+    pub sandbox_settles_after: Option<Duration>,
     /// The operator's catalogue of the gate; `None` for the built-in one.
     pub catalogue: Option<PathBuf>,
     /// The header in which the edge names a country; `None` if no edge is trusted.
@@ -256,6 +257,7 @@ impl Config {
             rail_former: upstreams::RAIL_FORMER.read(given)?,
             verifier: upstreams::VERIFIER.read(given)?,
             verifier_former: upstreams::VERIFIER_FORMER.read(given)?,
+            sandbox_settles_after: given.get(&setting::SANDBOX_SETTLES_AFTER)?,
             catalogue: given.get(&setting::CATALOGUE)?,
             edge_country_header: given.value(&setting::EDGE_COUNTRY_HEADER)?,
             log_format: given.value(&setting::LOG_FORMAT)?,

@@ -28,7 +28,7 @@ use pools_core::ports::{Engine, NewQuote};
 use pools_core::profile::PoolsProfile;
 use pools_core::quote::Quote;
 use pools_core::usecases::catch_up::CatchUpVelocity;
-use providers::MeasuredRates;
+use providers::{MeasuredRates, SandboxPages};
 use tokio_util::sync::CancellationToken;
 use webhooks::{SystemResolver, Trust, Worker, WorkerConfig};
 
@@ -322,6 +322,8 @@ pub struct Runtime {
     pub rails: Upstreams<dyn Rail>,
     /// The verifiers of sessions' users.
     pub verifiers: Upstreams<dyn Verifier>,
+    /// Where the pages of the sandbox's rail and verifier are.
+    pub sandbox_pages: SandboxPages,
     pub transact_queues: Arc<PartnerQueues<TransactCommand, Decision>>,
     pub quote_queues: Arc<PartnerQueues<NewQuote, Quote>>,
     /// The read of a transact before it asks the engine.
@@ -346,8 +348,9 @@ impl Runtime {
         }
         let (rates, followed) = upstreams::rates(&config, &ports.clock)?;
         let engines = upstreams::engines(&config)?;
-        let rails = upstreams::rails(&config)?;
-        let verifiers = upstreams::verifiers(&config, &ports.clock)?;
+        let sandbox_pages = SandboxPages::default();
+        let rails = upstreams::rails(&config, &ports.clock, &sandbox_pages)?;
+        let verifiers = upstreams::verifiers(&config, &ports.clock, &sandbox_pages)?;
         let catalogue = catalogue::read(config.catalogue.as_deref());
         let catalogue = Arc::new(catalogue.map_err(OpenError::Config)?);
         store::migrate_to_serve(&config).await?;
@@ -391,6 +394,7 @@ impl Runtime {
             engines: engines.all,
             rails,
             verifiers,
+            sandbox_pages,
             preflight,
             quote_queues: Arc::new(quote_queues),
             transact_queues: Arc::new(transact_queues),

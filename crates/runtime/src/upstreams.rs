@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gate_core::catalogue::Catalogue;
 use gate_core::ports::{Rail, Verifier};
@@ -10,8 +11,8 @@ use partner_core::ports::RateSource;
 use pools_core::ports::Engine;
 use providers::{
     HttpEngine, HttpRail, HttpRates, HttpVerifier, MeasuredEngine, MeasuredRail, MeasuredVerifier,
-    NoEngine, NoRates, RatesError, RatesUnopened, SandboxEngine, SandboxRail, SandboxRates,
-    SandboxVerifier, StaticRates, http_engine, http_rail, http_verifier,
+    NoEngine, NoRates, RatesError, RatesUnopened, SandboxEngine, SandboxPages, SandboxRail,
+    SandboxRates, SandboxVerifier, StaticRates, http_engine, http_rail, http_verifier,
 };
 
 use crate::catalogue;
@@ -19,13 +20,16 @@ use crate::config::{Config, ConfigError, RatesChoice, UpstreamChoice, UpstreamCo
 use crate::open::OpenError;
 use crate::process::SystemClock;
 
+/// How long the sandbox's rail leaves a payment in the widget in progress in a service, so that calls by hand and suites end.
+const SETTLES_AFTER: Duration = Duration::from_secs(3);
+
 /// The source of rates, and the upstream source that must be polled for it.
 pub(crate) type Rates = (Arc<dyn RateSource>, Option<Arc<HttpRates>>);
 
 pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, OpenError> {
     match &config.rates {
         RatesChoice::None => Ok((Arc::new(NoRates), None)),
-        RatesChoice::Sandbox => Ok((Arc::new(SandboxRates), None)),
+        RatesChoice::Sandbox => Ok((Arc::new(SandboxRates::new(Arc::clone(clock))), None)),
         RatesChoice::Static(file) => {
             let rates = StaticRates::read(file, config.mode, Arc::clone(clock));
             let rates = rates.map_err(of_rates)?;
@@ -52,12 +56,13 @@ pub(crate) fn rates(config: &Config, clock: &Arc<dyn Clock>) -> Result<Rates, Op
 /// Every error of the files.
 pub fn check_files(config: &Config) -> Result<Catalogue, Vec<ConfigError>> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let pages = SandboxPages::default();
     let mut faults = Vec::new();
     let opened = [
         rates(config, &clock).map(|_| ()),
         engines(config).map(|_| ()),
-        rails(config).map(|_| ()),
-        verifiers(config, &clock).map(|_| ()),
+        rails(config, &clock, &pages).map(|_| ()),
+        verifiers(config, &clock, &pages).map(|_| ()),
     ];
     for opened in opened {
         match opened {
@@ -126,11 +131,19 @@ fn measured(engine: impl Engine + 'static) -> Arc<dyn Engine> {
 }
 
 /// The rails with metrics.
-pub(crate) fn rails(config: &Config) -> Result<Upstreams<dyn Rail>, OpenError> {
+pub(crate) fn rails(
+    config: &Config,
+    clock: &Arc<dyn Clock>,
+    pages: &SandboxPages,
+) -> Result<Upstreams<dyn Rail>, OpenError> {
     let open = |configured: &UpstreamConfig, setting| -> Result<Option<Arc<dyn Rail>>, OpenError> {
         let rail: Arc<dyn Rail> = match &configured.choice {
             UpstreamChoice::None => return Ok(None),
-            UpstreamChoice::Sandbox => Arc::new(SandboxRail),
+            UpstreamChoice::Sandbox => Arc::new(SandboxRail::new(
+                Arc::clone(clock),
+                config.sandbox_settles_after.unwrap_or(SETTLES_AFTER),
+                pages.clone(),
+            )),
             UpstreamChoice::Http(url) => {
                 let secret = configured.secret.as_ref();
                 let rail = HttpRail::new(url.clone(), secret, http_rail::TIMEOUT);
@@ -153,12 +166,15 @@ pub(crate) fn rails(config: &Config) -> Result<Upstreams<dyn Rail>, OpenError> {
 pub(crate) fn verifiers(
     config: &Config,
     clock: &Arc<dyn Clock>,
+    pages: &SandboxPages,
 ) -> Result<Upstreams<dyn Verifier>, OpenError> {
     let open =
         |configured: &UpstreamConfig, setting| -> Result<Option<Arc<dyn Verifier>>, OpenError> {
             let verifier: Arc<dyn Verifier> = match &configured.choice {
                 UpstreamChoice::None => return Ok(None),
-                UpstreamChoice::Sandbox => Arc::new(SandboxVerifier::new(Arc::clone(clock))),
+                UpstreamChoice::Sandbox => {
+                    Arc::new(SandboxVerifier::new(Arc::clone(clock), pages.clone()))
+                }
                 UpstreamChoice::Http(url) => {
                     let secret = configured.secret.as_ref();
                     let verifier = HttpVerifier::new(url.clone(), secret, http_verifier::TIMEOUT);

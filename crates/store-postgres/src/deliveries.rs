@@ -230,10 +230,10 @@ pub(crate) const PICK: &str = "WITH taken AS MATERIALIZED (
          FROM taken AS t
      )
      SELECT p.partner_id, p.id, p.endpoint_id, p.status, p.attempts, p.next_attempt_at, p.former_attempt_at, p.lease_token,
-            p.lease_until, p.delivered_at, w.url, p.event_id, e.type, e.body, e.created_at AS event_created_at
+            p.lease_until, p.delivered_at, w.url, p.event_id, e.type, e.body, e.created_at AS event_created_at, e.trace_parent
      FROM placed AS p
      CROSS JOIN LATERAL (
-         SELECT e.type, e.body, e.created_at FROM events AS e
+         SELECT e.type, e.body, e.created_at, e.trace_parent FROM events AS e
          WHERE e.mode = $1 AND e.partner_id = p.partner_id AND e.id BETWEEN p.event_id AND p.event_id
          ORDER BY e.id LIMIT 1
      ) AS e

@@ -260,6 +260,8 @@ async fn claim_planned_on_empty_tables_reads_each_delivery_by_key() {
 
 /// The start of a page in the middle of a partner's rows.
 const BELOW: &str = "'test', 'p050', 5005000, 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
+/// The instant and the id below which a first page begins.
+const END: &str = "9223372036854775807, 'ffffffff-ffff-ffff-ffff-ffffffffffff'";
 const ID: &str = "'test', 'p050', '00000000-0000-0000-0000-000005005000'";
 /// The blind indexes of four spellings, one of which a customer has.
 const SPELLINGS: &str =
@@ -323,12 +325,12 @@ async fn lists(conn: &mut PgConnection) {
         (
             sessions::PAGE.sql.postgres,
             "sessions_listed",
-            format!("{BELOW}, 100"),
+            format!("{BELOW}, {all}"),
         ),
         (
             sessions::PAGE_OF_STATUS.sql.postgres,
             "sessions_listed_by_status",
-            format!("{BELOW}, 100, 'open'"),
+            format!("{BELOW}, {all}, 'open'"),
         ),
         (
             sessions::OVERDUE.sql.postgres,
@@ -348,23 +350,23 @@ async fn lists(conn: &mut PgConnection) {
         (
             transactions::PAGE.sql.postgres,
             "transactions_listed",
-            format!("{BELOW}, 100"),
+            format!("{BELOW}, {all}"),
         ),
         (
             transactions::PAGE_OF_STATUS.sql.postgres,
             "transactions_listed_by_status",
-            format!("{BELOW}, 100, 'failed'"),
+            format!("{BELOW}, {all}, 'failed'"),
         ),
         (
             transactions::PAGE_OF_SESSION.sql.postgres,
             "transactions_of_session",
-            format!("{BELOW}, 100, NULL, '00000000-0000-0000-0000-000005004000'"),
+            format!("{BELOW}, {all}, NULL, '00000000-0000-0000-0000-000005004000'"),
         ),
         (customers::FIND.sql.postgres, "customers_key", ID.to_owned()),
         (
             customers::PAGE.sql.postgres,
             "customers_listed",
-            format!("{BELOW}, 100"),
+            format!("{BELOW}, {all}"),
         ),
         (
             customers::BY_EMAIL.sql.postgres,
@@ -399,12 +401,12 @@ async fn lists(conn: &mut PgConnection) {
         (
             admin::PAGE.sql.postgres,
             "deliveries_listed",
-            "'test', 'p050', 'gate', 100, 0".to_owned(),
+            format!("'test', 'p050', 'gate', 100, 0, {END}, 0"),
         ),
         (
             admin::PAGE_OF_STATUS.sql.postgres,
             "deliveries_listed_by_status",
-            "'test', 'p050', 'gate', 100, 0, 'dead_lettered'".to_owned(),
+            format!("'test', 'p050', 'gate', 100, 0, {END}, 0, 'dead_lettered'"),
         ),
     ] {
         assert_looked_up(conn, statement, &[index]).await;
@@ -482,6 +484,10 @@ async fn writes(conn: &mut PgConnection) {
         ),
         (velocity::OLDEST.sql.postgres, &["trades_list"]),
         (velocity::NEWEST.sql.postgres, &["trades_list"]),
+        (
+            velocity::COUNTED.sql.postgres,
+            &["velocity_key", "trades_list"],
+        ),
         (quote_retention::NEXT.sql.postgres, &["quotes_key"]),
         (quote_retention::DELETE.sql.postgres, &["quotes_key"]),
         (sessions::FIND.sql.postgres, &["sessions_key"]),
@@ -547,6 +553,7 @@ async fn steps(conn: &mut PgConnection) {
             velocity::NEWEST.sql.postgres,
             format!("{trades}, 0, 9000000"),
         ),
+        (velocity::COUNTED.sql.postgres, trades.to_owned()),
         (
             contingent_credits::SETTLED_FIAT.sql.postgres,
             format!("{trades}, 'EUR-', 0, 9000000, 0"),

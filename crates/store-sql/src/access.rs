@@ -138,7 +138,7 @@ impl StoredProfile for GateProfile {
         connection: &mut dyn Connection,
         mode: Mode,
     ) -> StoreResult<Arc<Self::Listing>> {
-        Ok(gate::origins_all(connection, mode).await?.into())
+        Ok(gate::domains_all(connection, mode).await?.into())
     }
 
     fn cache(caches: &AccessCaches) -> &AccessCache<Self> {

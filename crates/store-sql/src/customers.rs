@@ -11,8 +11,8 @@ use gate_core::ports::{CustomerFilter, CustomerTx};
 use kernel::{Cas, Mode, StoreResult};
 use partner_core::Tenant;
 use partner_core::sealing::{BlindIndex, Sealed};
-use ulid::Ulid;
 
+use crate::bounds::{exclusive_lower_bound, upper_bound};
 use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
@@ -135,18 +135,20 @@ pub async fn page(
     limit: u32,
 ) -> StoreResult<Vec<SealedCustomer>> {
     let connection = reader.connection();
-    let before = match filter.after {
-        None => (i64::MAX, Ulid(u128::MAX)),
+    let cursor = match filter.after {
+        None => None,
         Some(after) => match find(connection, who, after).await? {
             None => return Ok(Vec::new()),
-            Some(after) => (after.created_at.millis(), after.id.ulid()),
+            Some(after) => Some((after.created_at.millis(), after.id.ulid())),
         },
     };
+    let before = upper_bound(filter.created.before, cursor);
+    let after = exclusive_lower_bound(filter.created.after);
     let mut page = match (&filter.email, &filter.external_id) {
         (Some(email), _) => of_text(connection, who, email, &OF_EMAIL).await?,
         (None, Some(external_id)) => of_text(connection, who, external_id, &OF_EXTERNAL_ID).await?,
         (None, None) => {
-            let values = values![who.mode, &who.partner, before.0, before.1, limit];
+            let values = values![who.mode, &who.partner, before.0, before.1, after, limit];
             let rows = connection.fetch_all(&PAGE, values).await?;
             return rows.iter().map(|row| customer(&**row, who.mode)).collect();
         }
@@ -156,7 +158,8 @@ pub async fn page(
         let marks = &customer.marks;
         let has_id =
             |wanted: TextIndexes| wanted.finds(marks.external_id_compared, marks.external_id);
-        let is_listed = customer.deleted_at.is_none() && place(customer) < before;
+        let is_within = place(customer) < before && customer.created_at.millis() > after;
+        let is_listed = customer.deleted_at.is_none() && is_within;
         is_listed && filter.external_id.is_none_or(has_id)
     });
     page.sort_by_key(|customer| Reverse(place(customer)));
@@ -170,8 +173,9 @@ pub static PAGE: Statement = Statement::new(
         "SELECT ",
         columns!(),
         " FROM customers
-         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND deleted_at IS NULL
-         ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+         WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND created_at > $5
+           AND deleted_at IS NULL
+         ORDER BY created_at DESC, id DESC LIMIT CAST($6 AS bigint)"
     ),
 );
 

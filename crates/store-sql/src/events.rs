@@ -2,7 +2,8 @@
 
 use async_trait::async_trait;
 use instruments::failpoint::around;
-use kernel::StoreResult;
+use instruments::trace;
+use kernel::{StoreResult, TraceParent};
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
 use partner_core::ports::{EventTx, StoredEvent};
@@ -12,7 +13,12 @@ use crate::{EngineTx, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl EventTx for StoreTx {
+    fn caused_by(&mut self, request: Option<TraceParent>) {
+        self.cause = request;
+    }
+
     async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()> {
+        let trace_parent = trace::cause().or(self.cause).map(|it| it.to_string());
         let values = values![
             event.tenant.mode,
             &event.tenant.partner,
@@ -22,6 +28,7 @@ impl EventTx for StoreTx {
             &event.object_id,
             event.body.0.as_slice(),
             event.created_at,
+            &trace_parent,
         ];
         self.insert_around("event.insert", &event.tenant, &INSERT, values)
             .await?;
@@ -37,10 +44,10 @@ impl EventTx for StoreTx {
 static INSERT: Statement = Statement::per_engine(
     "events",
     Sql {
-        sqlite: "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-        postgres: "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at, position)
-         SELECT $1, $2, $3, $4, $5, $6, $7, $8, 1 + coalesce((
+        sqlite: "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at, trace_parent)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        postgres: "INSERT INTO events (mode, partner_id, id, service, type, object_id, body, created_at, trace_parent, position)
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, 1 + coalesce((
              SELECT max(e.position) FROM events AS e WHERE e.mode = $1 AND e.partner_id = $2 AND e.object_id = $6
          ), 0)",
     },
@@ -121,9 +128,9 @@ pub async fn of_object(
 static OF_OBJECT: Statement = Statement::per_engine(
     "events",
     Sql {
-        sqlite: "SELECT partner_id, id, type, body, created_at FROM events
+        sqlite: "SELECT partner_id, id, type, body, created_at, trace_parent FROM events
          WHERE mode = $1 AND partner_id = $2 AND object_id = $3 ORDER BY rowid",
-        postgres: "SELECT partner_id, id, type, body, created_at FROM events
+        postgres: "SELECT partner_id, id, type, body, created_at, trace_parent FROM events
          WHERE mode = $1 AND partner_id = $2 AND object_id = $3 ORDER BY position",
     },
 );
@@ -134,5 +141,11 @@ fn stored(row: &dyn Row) -> StoreResult<StoredEvent> {
         kind: row.text("type")?.to_owned(),
         body: Sealed(row.bytes("body")?.to_vec()),
         created_at: row.instant("created_at")?,
+        trace_parent: trace_parent(row)?,
     })
+}
+
+/// The trace parent of a row of an event.
+pub(crate) fn trace_parent(row: &dyn Row) -> StoreResult<Option<TraceParent>> {
+    row.opt_parsed("trace_parent", |text| TraceParent::parse(text.as_bytes()))
 }

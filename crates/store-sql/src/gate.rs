@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gate_core::merchant::Merchant;
 use gate_core::profile::{GateProfile, create_session_limit};
 use kernel::{Mode, StoreResult};
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 
 use crate::{Connection, Row, Statement, values};
 
@@ -43,19 +43,19 @@ pub(crate) fn profile(row: &dyn Row) -> StoreResult<GateProfile> {
     })
 }
 
-/// Every origin that an active partner of a mode allows.
-pub(crate) async fn origins_all(
+/// Every domain that an active partner of a mode allows.
+pub(crate) async fn domains_all(
     connection: &mut dyn Connection,
     mode: Mode,
-) -> StoreResult<BTreeSet<Origin>> {
-    let mut origins = BTreeSet::new();
-    for row in connection.fetch_all(&ORIGINS, values![mode]).await? {
-        origins.extend(domains(&*row)?);
+) -> StoreResult<BTreeSet<AllowedDomain>> {
+    let mut all = BTreeSet::new();
+    for row in connection.fetch_all(&DOMAINS, values![mode]).await? {
+        all.extend(domains(&*row)?);
     }
-    Ok(origins)
+    Ok(all)
 }
 
-static ORIGINS: Statement = Statement::new(
+static DOMAINS: Statement = Statement::new(
     "gate_profiles",
     "SELECT g.partner_id, g.allowed_domains
      FROM gate_profiles AS g
@@ -63,13 +63,13 @@ static ORIGINS: Statement = Statement::new(
      WHERE g.mode = $1 AND p.status = 'active'",
 );
 
-/// The origins that a profile allows.
-fn domains(row: &dyn Row) -> StoreResult<BTreeSet<Origin>> {
+/// The domains that a profile allows.
+fn domains(row: &dyn Row) -> StoreResult<BTreeSet<AllowedDomain>> {
     row.parsed("allowed_domains", |text| {
-        let origins: Vec<String> = serde_json::from_str(text).ok()?;
-        origins
+        let domains: Vec<String> = serde_json::from_str(text).ok()?;
+        domains
             .iter()
-            .map(|origin| Origin::stored(origin))
+            .map(|domain| AllowedDomain::stored(domain))
             .collect()
     })
 }

@@ -7,6 +7,7 @@
 //! windows page by page, and [`verify`] audits the database. `docs/decisions/0037-one-store.md` has the reasons.
 
 pub mod access;
+mod bounds;
 pub mod branding;
 pub mod config;
 mod connection;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use gate_core::profile::GateProfile;
 use kernel::rates::SPREAD_CEILING_BPS;
 use kernel::{Mode, StoreError, StoreResult};
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::{PartnerId, Tenant};
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use provisioning::ports::ProvisionTx;
@@ -93,7 +93,7 @@ impl ProvisionTx for StoreTx {
     }
 
     async fn gate_profile_put(&mut self, who: &Tenant, profile: &GateProfile) -> StoreResult<()> {
-        let domains = profile.allowed_domains.iter().map(Origin::as_str);
+        let domains = profile.allowed_domains.iter().map(AllowedDomain::as_str);
         let domains = json(&domains.collect::<Vec<_>>())?;
         let quota = profile.live_session_quota.map(i64::try_from).transpose();
         let limit = profile.create_session_limit.as_ref();

@@ -50,6 +50,7 @@ macro_rules! migrations {
             32 "named upstreams" "0032_named_upstreams.sql",
             33 "widget tokens additive" "0033_widget_tokens_additive.sql",
             34 "merchants additive" "0034_merchants_additive.sql",
+            35 "event traces additive" "0035_event_traces_additive.sql",
         )
     };
     (versions: $($version:literal $description:literal $file:literal,)+) => {

@@ -12,8 +12,8 @@ use gate_core::transaction::RefId;
 use kernel::{Asset, Cas, Mode, Readable, Seen, StoreResult};
 use partner_core::Tenant;
 use partner_core::sealing::Sealed;
-use ulid::Ulid;
 
+use crate::bounds::{exclusive_lower_bound, upper_bound};
 use crate::due::{self, due_of_each_partner};
 use crate::statement::with_clock;
 use crate::store_tx::guard;
@@ -158,24 +158,25 @@ pub async fn page(
     filter: &SessionFilter,
     limit: u32,
 ) -> StoreResult<Seen<Vec<Session>>> {
-    let (before, id) = match filter.after {
-        None => (i64::MAX, Ulid(u128::MAX)),
+    let cursor = match filter.after {
+        None => None,
         Some(after) => match find(reader.connection(), who, after).await? {
             None => return reader.seen(Vec::new()).await,
-            Some(row) => (row.integer("created_at")?, after.ulid()),
+            Some(row) => Some((row.integer("created_at")?, after.ulid())),
         },
     };
+    let (before, id) = upper_bound(filter.created.before, cursor);
+    let after = exclusive_lower_bound(filter.created.after);
+    let (mode, partner) = (who.mode, &who.partner);
+    let connection = reader.connection();
     let rows = match filter.status {
         None => {
-            let values = values![who.mode, &who.partner, before, id, limit];
-            reader.connection().fetch_all(&PAGE, values).await?
+            let values = values![mode, partner, before, id, after, limit];
+            connection.fetch_all(&PAGE, values).await?
         }
         Some(status) => {
-            let values = values![who.mode, &who.partner, before, id, limit, status.as_str()];
-            reader
-                .connection()
-                .fetch_all(&PAGE_OF_STATUS, values)
-                .await?
+            let values = values![mode, partner, before, id, after, limit, status.as_str()];
+            connection.fetch_all(&PAGE_OF_STATUS, values).await?
         }
     };
     let page: StoreResult<Vec<Session>> =
@@ -189,16 +190,16 @@ macro_rules! page {
             "SELECT ",
             columns!(),
             " FROM sessions
-             WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)",
+             WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND created_at > $5",
             $filter,
-            " ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+            " ORDER BY created_at DESC, id DESC LIMIT CAST($6 AS bigint)"
         )
     };
 }
 
 pub static PAGE: Statement = Statement::new("sessions", page!(""));
 
-pub static PAGE_OF_STATUS: Statement = Statement::new("sessions", page!(" AND status = $6"));
+pub static PAGE_OF_STATUS: Statement = Statement::new("sessions", page!(" AND status = $7"));
 
 pub async fn overdue(
     reader: &mut dyn Reader,

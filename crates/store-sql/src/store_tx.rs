@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use gate_core::access::GateAccess;
 use gate_core::profile::GateProfile;
 use instruments::failpoint::around;
-use kernel::{Cas, StoreError, StoreResult, Timestamp};
+use kernel::{Cas, StoreError, StoreResult, Timestamp, TraceParent};
 use partner_core::Tenant;
 use partner_core::key::KeyId;
 use partner_core::ports::{AccessTx, UnitOfWork};
@@ -16,12 +16,17 @@ use crate::{Connection, EngineTx, Statement, Value};
 /// A write transaction. It rolls back if it is dropped before its commit.
 pub struct StoreTx {
     pub(crate) engine: Box<dyn EngineTx>,
+    /// The request that has caused the events, if no request does the work.
+    pub(crate) cause: Option<TraceParent>,
 }
 
 impl StoreTx {
     #[must_use]
     pub fn new(engine: Box<dyn EngineTx>) -> Self {
-        Self { engine }
+        Self {
+            engine,
+            cause: None,
+        }
     }
 
     /// See [`EngineTx::locked`].

@@ -7,8 +7,8 @@ use partner_core::Tenant;
 use pools_core::ports::{TradeFilter, TradeTx};
 use pools_core::quote::{QuoteId, Side};
 use pools_core::trade::{Lease, Settlement, Step, Trade, TradeId, TradeState, TradeStatus};
-use ulid::Ulid;
 
+use crate::bounds::upper_bound;
 use crate::statement::with_clock;
 use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, quotes, values};
 
@@ -210,9 +210,14 @@ pub async fn page(
     filter: &TradeFilter,
     limit: u32,
 ) -> StoreResult<Vec<Trade>> {
-    let Some((before, id)) = upper_bound(connection, who, filter).await? else {
-        return Ok(Vec::new());
+    let cursor = match filter.cursor {
+        None => None,
+        Some(cursor) => match find(connection, who, cursor).await? {
+            None => return Ok(Vec::new()),
+            Some(trade) => Some((trade.created_at.millis(), trade.id.ulid())),
+        },
     };
+    let (before, id) = upper_bound(filter.created_before, cursor);
     let from = filter.created_after.map_or(i64::MIN, Timestamp::millis);
     let side = filter.side.map_or("", Side::as_str);
     let status = filter.status.map_or("", TradeStatus::as_str);
@@ -238,24 +243,6 @@ pub async fn page(
         }
     };
     rows.iter().map(|row| trade(&**row, mode)).collect()
-}
-
-/// The pair of instant and id below which a page begins: of the cursor and of the latest instant, whichever is smaller. `None` if the
-/// tenant has no trade with the cursor's id.
-async fn upper_bound(
-    connection: &mut dyn Connection,
-    who: &Tenant,
-    filter: &TradeFilter,
-) -> StoreResult<Option<(i64, Ulid)>> {
-    let latest = filter
-        .created_before
-        .map_or(i64::MAX, |before| before.millis().saturating_add(1));
-    let latest = (latest, Ulid::nil());
-    let Some(cursor) = filter.cursor else {
-        return Ok(Some(latest));
-    };
-    let found = find(connection, who, cursor).await?;
-    Ok(found.map(|trade| latest.min((trade.created_at.millis(), trade.id.ulid()))))
 }
 
 macro_rules! page {

@@ -6,8 +6,8 @@ use gate_core::session::Flow;
 use gate_core::transaction::{RefId, Transaction, TransactionState, TransactionStatus};
 use kernel::{Cas, Mode, StoreResult};
 use partner_core::Tenant;
-use ulid::Ulid;
 
+use crate::bounds::{exclusive_lower_bound, upper_bound};
 use crate::store_tx::guard;
 use crate::{Connection, Reader, Row, Statement, StoreTx, values};
 
@@ -93,27 +93,29 @@ pub async fn page(
     limit: u32,
 ) -> StoreResult<Vec<Transaction>> {
     let connection = reader.connection();
-    let (before, id) = match filter.after {
-        None => (i64::MAX, Ulid(u128::MAX)),
+    let cursor = match filter.after {
+        None => None,
         Some(after) => match find(connection, who, after).await? {
             None => return Ok(Vec::new()),
-            Some(after) => (after.created_at.millis(), after.refid.id().ulid()),
+            Some(after) => Some((after.created_at.millis(), after.refid.id().ulid())),
         },
     };
+    let (before, id) = upper_bound(filter.created.before, cursor);
+    let after = exclusive_lower_bound(filter.created.after);
     let status = filter.status.map(TransactionStatus::as_str);
     let (mode, partner) = (who.mode, &who.partner);
     let rows = match (filter.session, status) {
         (Some(session), _) => {
             let session = session.in_mode(mode);
-            let values = values![mode, partner, before, id, limit, status, session];
+            let values = values![mode, partner, before, id, after, limit, status, session];
             connection.fetch_all(&PAGE_OF_SESSION, values).await?
         }
         (None, Some(_)) => {
-            let values = values![mode, partner, before, id, limit, status];
+            let values = values![mode, partner, before, id, after, limit, status];
             connection.fetch_all(&PAGE_OF_STATUS, values).await?
         }
         (None, None) => {
-            let values = values![mode, partner, before, id, limit];
+            let values = values![mode, partner, before, id, after, limit];
             connection.fetch_all(&PAGE, values).await?
         }
     };
@@ -126,21 +128,21 @@ macro_rules! page {
             "SELECT ",
             columns!(),
             " FROM transactions
-             WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4)",
+             WHERE mode = $1 AND partner_id = $2 AND (created_at, id) < ($3, $4) AND created_at > $5",
             $filter,
-            " ORDER BY created_at DESC, id DESC LIMIT CAST($5 AS bigint)"
+            " ORDER BY created_at DESC, id DESC LIMIT CAST($6 AS bigint)"
         )
     };
 }
 
 pub static PAGE: Statement = Statement::new("transactions", page!(""));
 
-pub static PAGE_OF_STATUS: Statement = Statement::new("transactions", page!(" AND status = $6"));
+pub static PAGE_OF_STATUS: Statement = Statement::new("transactions", page!(" AND status = $7"));
 
 /// A session has few transactions, so no index has the status too.
 pub static PAGE_OF_SESSION: Statement = Statement::new(
     "transactions",
-    page!(" AND (CAST($6 AS text) IS NULL OR status = $6) AND session_id = $7"),
+    page!(" AND (CAST($7 AS text) IS NULL OR status = $7) AND session_id = $8"),
 );
 
 pub(crate) fn transaction(row: &dyn Row, mode: Mode) -> StoreResult<Transaction> {

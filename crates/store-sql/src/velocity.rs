@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kernel::StoreResult;
+use kernel::{Seen, StoreResult};
 use partner_core::Tenant;
 use pools_core::ports::{VelocityRange, VelocityTx};
-use pools_core::velocity::{TradesRead, Velocity};
+use pools_core::velocity::{CountedTrades, TradesRead, Velocity};
 
-use crate::{Connection, Row, Sql, Statement, StoreTx, values};
+use crate::{Connection, Reader, Row, Sql, Statement, StoreTx, values};
 
 #[async_trait]
 impl VelocityTx for StoreTx {
@@ -84,6 +84,42 @@ pub static NEWEST: Statement = Statement::new(
      SELECT b.reached, t.notional FROM bound AS b
      LEFT JOIN trades AS t ON t.mode = $1 AND t.partner_id = $2 AND t.created_at <= $4
           AND t.created_at >= coalesce(b.reached, $3 + 1) AND t.status NOT IN ('released', 'failed')",
+);
+
+/// The total of a partner with the oldest trades after its floor.
+pub async fn counted(
+    reader: &mut dyn Reader,
+    who: &Tenant,
+    limit: u32,
+) -> StoreResult<Option<Seen<CountedTrades>>> {
+    let values = values![who.mode, &who.partner, limit];
+    let rows = reader.connection().fetch_all(&COUNTED, values).await?;
+    let Some(first) = rows.first() else {
+        return Ok(None);
+    };
+    let velocity = velocity_of(&**first)?;
+    let mut oldest = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let created_at = row.opt_instant("created_at")?;
+        oldest.extend(created_at.zip(row.opt_integer("notional")?));
+    }
+    oldest.sort_unstable();
+    let counted = CountedTrades { velocity, oldest };
+    reader.seen(counted).await.map(Some)
+}
+
+/// The total, with each of the oldest $3 trades after its floor. A trade that does not count has the notional 0.
+pub static COUNTED: Statement = Statement::new(
+    "trades",
+    "WITH running AS MATERIALIZED (
+         SELECT total, floor FROM velocity WHERE mode = $1 AND partner_id = $2
+     ), oldest AS MATERIALIZED (
+         SELECT t.created_at, CASE WHEN t.status IN ('released', 'failed') THEN 0 ELSE t.notional END AS notional
+         FROM trades AS t
+         WHERE t.mode = $1 AND t.partner_id = $2 AND t.created_at > (SELECT floor FROM running)
+         ORDER BY t.created_at LIMIT CAST($3 AS bigint)
+     )
+     SELECT running.total, running.floor, oldest.created_at, oldest.notional FROM running LEFT JOIN oldest ON true",
 );
 
 /// A total, or `None` if the statement's outer join found none.

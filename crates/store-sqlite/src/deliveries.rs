@@ -182,7 +182,7 @@ pub(crate) static PICK: Statement = Statement::new(
     "deliveries",
     "SELECT d.partner_id, d.id, d.sequence, d.endpoint_id, d.status, d.attempts, d.next_attempt_at,
             d.former_attempt_at, d.lease_token, d.lease_until, d.delivered_at, w.url, e.id AS event_id, e.type, e.body,
-            e.created_at AS event_created_at
+            e.created_at AS event_created_at, e.trace_parent
      FROM json_each($2) AS j
      CROSS JOIN deliveries AS d ON d.sequence IN (
          SELECT n.sequence FROM deliveries AS n

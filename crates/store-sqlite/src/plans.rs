@@ -21,14 +21,16 @@ impl Clock for FrozenClock {
 }
 
 /// The scans that a plan may have: of sets passed as JSON, of a search's halving steps, of partners found one by one, and of rows
-/// looked up for a sum.
-const MAY_BE_SCANNED: [&str; 6] = [
+/// that were looked up before.
+const MAY_BE_SCANNED: [&str; 8] = [
     "SCAN j VIRTUAL TABLE",
     "SCAN CONSTANT ROW",
     "SCAN halves",
     "SCAN each_partner",
     "SCAN back",
     "SCAN b",
+    "SCAN running",
+    "SCAN oldest",
 ];
 
 /// A step of a plan, with the step it belongs to.
@@ -127,7 +129,7 @@ async fn pages_of_the_gate_follow_the_index_of_their_filter() {
     ] {
         let plan = assert_cheap(statement).await.concat();
         assert!(
-            plan.contains(index) && plan.contains("(created_at,id)<(?,?)"),
+            plan.contains(index) && plan.contains("created_at>? AND (created_at,id)<(?,?)"),
             "{plan}"
         );
     }
@@ -270,6 +272,9 @@ async fn velocity_window_is_read_from_index_alone() {
         // The range is read once for the instant at which the step ends, and once for the trades up to it.
         assert_eq!(plan.matches(range).count(), 2, "{plan}");
     }
+    let plan = assert_cheap(velocity::COUNTED.sql.sqlite).await.concat();
+    let range = "COVERING INDEX trades_list (mode=? AND partner_id=? AND created_at>?)";
+    assert!(plan.contains(range), "{plan}");
 }
 
 #[tokio::test]
@@ -445,11 +450,15 @@ async fn deliveries_are_looked_up_one_by_one() {
 async fn pages_of_deliveries_follow_the_index_of_their_filter() {
     use store_sql::deliveries::admin;
     let endpoint = "mode=? AND partner_id=? AND endpoint_id=?";
+    let below = "created_at>? AND (created_at,id)<(?,?)";
     for (statement, index) in [
-        (&admin::PAGE, format!("deliveries_listed ({endpoint})")),
+        (
+            &admin::PAGE,
+            format!("deliveries_listed ({endpoint} AND {below})"),
+        ),
         (
             &admin::PAGE_OF_STATUS,
-            format!("deliveries_listed_by_status ({endpoint} AND status=?)"),
+            format!("deliveries_listed_by_status ({endpoint} AND status=? AND {below})"),
         ),
     ] {
         let steps = explain(statement.sql.sqlite).await;

@@ -7,7 +7,8 @@ use pools_core::ledger::Account;
 use pools_core::ports::{LedgerFilter, LedgerPage, PoolsReads, TradeFilter};
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{Trade, TradeId};
-use store_sql::{ReadStore as _, Reader as _, ledger, quotes, trades};
+use pools_core::velocity::CountedTrades;
+use store_sql::{ReadStore as _, Reader as _, ledger, quotes, trades, velocity};
 
 use crate::connection::Link;
 use crate::{SqliteStore, errors};
@@ -65,5 +66,13 @@ impl PoolsReads for SqliteStore {
         let page = ledger::page(&mut snapshot, who, asset, filter, limit).await?;
         snapshot.0.rollback().await.map_err(errors::statement)?;
         Ok(page)
+    }
+
+    async fn counted_trades(
+        &self,
+        who: &Tenant,
+        limit: u32,
+    ) -> StoreResult<Option<Seen<CountedTrades>>> {
+        velocity::counted(&mut self.page_reader(who).await?, who, limit).await
     }
 }

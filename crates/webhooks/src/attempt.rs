@@ -6,23 +6,26 @@ use std::time::Duration;
 use bytes::Bytes;
 use instruments::failpoint::around;
 use instruments::webhooks::Outcome;
-use kernel::{Clock, Entropy, Mode};
+use kernel::{Clock, Entropy, Mode, Timestamp};
 use partner_core::events::{Endpoint, event_place, secret_place};
 use partner_core::ports::{ClaimedDelivery, ConcludedDelivery};
 use partner_core::sealing::Sealer;
 use partner_core::webhooks::delivery::AttemptOutcome;
 use partner_core::webhooks::fairness::EndpointHealth;
-use partner_core::webhooks::schedule::Schedule;
+use partner_core::webhooks::schedule::{RetryAdvice, Schedule};
 use partner_core::webhooks::signing::{Header, Message, SigningSecret};
 use partner_core::webhooks::target::{AllowPrivate, Target};
 use tokio::time::Instant;
 use tracing::Instrument;
 
 use crate::idle::Origin;
-use crate::post::Poster;
+use crate::post::{Poster, Response};
 
 /// An endpoint that accepts a delivery within this time is fast.
 const FAST_THRESHOLD: Duration = Duration::from_millis(100);
+
+/// The status of an endpoint that will not come back.
+const GONE: u16 = 410;
 
 /// Makes attempts.
 pub(crate) struct Attempts {
@@ -41,6 +44,7 @@ struct End {
     outcome: Outcome,
     status: Option<u16>,
     error: Option<String>,
+    advice: RetryAdvice,
 }
 
 impl End {
@@ -49,19 +53,30 @@ impl End {
             outcome,
             status: None,
             error: Some(error),
+            advice: RetryAdvice::Usual,
         }
     }
 
-    fn answered(status: u16) -> Self {
+    fn answered(response: &Response, now: Timestamp) -> Self {
+        let status = response.status;
         let (outcome, error) = match status {
             200..=299 => (Outcome::Delivered, None),
+            301 | 302 | 303 | 307 | 308 => {
+                let error = format!("answered {status}; redirects are not followed");
+                (Outcome::Refused, Some(error))
+            }
             _ => (Outcome::Refused, Some(format!("answered {status}"))),
         };
         Self {
             outcome,
             status: Some(status),
             error,
+            advice: RetryAdvice::of(status, response.retry_after.as_deref(), now),
         }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.status == Some(GONE)
     }
 }
 
@@ -153,7 +168,10 @@ impl Attempts {
         };
         let took = began.elapsed();
         instruments::webhooks::attempted(service, end.outcome, took);
-        let outcome = self.attempt_outcome(claimed, end.outcome);
+        if end.is_gone() {
+            instruments::webhooks::gone(service);
+        }
+        let outcome = self.attempt_outcome(claimed, &end);
         log(claimed, &end, outcome);
         let health = match outcome {
             AttemptOutcome::Delivered if took <= FAST_THRESHOLD => EndpointHealth::Fast,
@@ -165,8 +183,8 @@ impl Attempts {
         (delivery.concluded(outcome, end.status, end.error), health)
     }
 
-    fn attempt_outcome(&self, claimed: &ClaimedDelivery, outcome: Outcome) -> AttemptOutcome {
-        match outcome {
+    fn attempt_outcome(&self, claimed: &ClaimedDelivery, end: &End) -> AttemptOutcome {
+        match end.outcome {
             Outcome::Delivered => {
                 let lag = self.clock.now().since(claimed.event.created_at);
                 instruments::webhooks::delivered(claimed.endpoint.service.as_str(), lag);
@@ -179,9 +197,12 @@ impl Attempts {
             | Outcome::Untried => match claimed.former {
                 // The delivery gets this instant back.
                 Some(former) => AttemptOutcome::RetryAfter(former.since(self.clock.now())),
-                None => {
-                    AttemptOutcome::of_failure(claimed.attempts, &self.schedule, &*self.entropy)
-                }
+                None => AttemptOutcome::of_failure(
+                    claimed.attempts,
+                    end.advice,
+                    &self.schedule,
+                    &*self.entropy,
+                ),
             },
         }
     }
@@ -193,7 +214,7 @@ impl Attempts {
             .post(&target.target, &target.origin, headers, body);
         let posting = around("webhook.post", posting);
         match tokio::time::timeout(self.timeout, posting).await {
-            Ok(Ok(status)) => End::answered(status),
+            Ok(Ok(response)) => End::answered(&response, self.clock.now()),
             Ok(Err(error)) => End::failed(error.outcome(), error.to_string()),
             Err(_) => {
                 let late = format!("no answer within {:?}", self.timeout);
@@ -206,7 +227,7 @@ impl Attempts {
     fn prepare<'d>(
         &self,
         delivery: &'d Delivery,
-    ) -> Result<(&'d EndpointTarget, [Header; 4], Bytes), String> {
+    ) -> Result<(&'d EndpointTarget, Vec<Header>, Bytes), String> {
         let claimed = &delivery.claimed;
         let target = delivery.target.as_ref().as_ref().map_err(String::clone)?;
         let place = event_place(&claimed.tenant, &claimed.event.id);
@@ -219,7 +240,9 @@ impl Attempts {
             event_id: &claimed.event.id,
             body: &body,
         };
-        let headers = message.sign(&target.secrets, self.clock.now());
+        let mut headers = Vec::from(message.sign(&target.secrets, self.clock.now()));
+        let cause = claimed.event.trace_parent;
+        headers.extend(cause.map(|cause| ("traceparent", cause.to_string())));
         Ok((target, headers, Bytes::from(body)))
     }
 
@@ -242,6 +265,16 @@ fn log(claimed: &ClaimedDelivery, end: &End, outcome: AttemptOutcome) {
             partner.id = %partner,
             attempt,
             "Delivered an event"
+        ),
+        AttemptOutcome::RetryAfter(wait) if end.is_gone() => tracing::warn!(
+            delivery.id = %delivery,
+            event.id = event,
+            partner.id = %partner,
+            endpoint.id = %claimed.endpoint.id,
+            attempt,
+            error,
+            retry_after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX),
+            "The endpoint of a delivery is gone. Ask the partner for its new URL"
         ),
         AttemptOutcome::RetryAfter(wait) => tracing::info!(
             delivery.id = %delivery,

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::{Method, Request, Response, header};
+use hyper::{Method, Request, header};
 use hyper_util::rt::TokioIo;
 use partner_core::webhooks::signing::Header;
 use partner_core::webhooks::target::Target;
@@ -28,6 +28,24 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bodies that are read concurrently. Further connections are closed instead of reused.
 const MAX_BODY_READS: usize = 128;
 
+/// What a post learns from the head of the response.
+pub(crate) struct Response {
+    pub(crate) status: u16,
+    /// The header `Retry-After`.
+    pub(crate) retry_after: Option<String>,
+}
+
+impl Response {
+    fn of<B>(response: &hyper::Response<B>) -> Self {
+        let retry_after = response.headers().get(header::RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| value.to_str().ok());
+        Self {
+            status: response.status().as_u16(),
+            retry_after: retry_after.map(str::to_owned),
+        }
+    }
+}
+
 /// Posts to targets.
 pub(crate) struct Poster {
     connector: Connector,
@@ -44,7 +62,7 @@ impl Poster {
         }
     }
 
-    /// Returns the status of the response. The caller sets the timeout; drop closes the connection.
+    /// Returns the head of the response. The caller sets the timeout; drop closes the connection.
     ///
     /// The endpoint may have closed an idle connection. The post is then repeated over a new one.
     pub(crate) async fn post(
@@ -53,11 +71,11 @@ impl Poster {
         origin: &Origin,
         headers: &[Header],
         body: &Bytes,
-    ) -> Result<u16, PostError> {
+    ) -> Result<Response, PostError> {
         if let Some(connection) = self.idle.take(origin) {
             let request = request(target, headers, body)?;
-            if let Ok(status) = self.post_over(connection, origin, request).await {
-                return Ok(status);
+            if let Ok(response) = self.post_over(connection, origin, request).await {
+                return Ok(response);
             }
         }
         let request = request(target, headers, body)?;
@@ -93,22 +111,23 @@ impl Poster {
         mut connection: Connection,
         origin: &Origin,
         request: Request<Full<Bytes>>,
-    ) -> Result<u16, hyper::Error> {
+    ) -> Result<Response, hyper::Error> {
         let response = connection.send(request).await?;
-        let status = response.status().as_u16();
-        self.keep(connection, origin.clone(), response).await;
-        Ok(status)
+        let head = Response::of(&response);
+        self.keep(connection, origin.clone(), response.into_body())
+            .await;
+        Ok(head)
     }
 
     /// Reads the body, so that the connection can be reused. The status is already known, so errors
     /// here have no effect, and a body that has not arrived yet is read in the background.
-    async fn keep(&self, mut connection: Connection, origin: Origin, response: Response<Incoming>) {
+    async fn keep(&self, mut connection: Connection, origin: Origin, body: Incoming) {
         let Ok(reading) = Arc::clone(&self.reading).try_acquire_owned() else {
             return;
         };
         let idle = Arc::clone(&self.idle);
         let mut kept = Box::pin(async move {
-            if read_to_end(response.into_body()).await && connection.ready().await {
+            if read_to_end(body).await && connection.ready().await {
                 idle.put(origin, connection);
             }
             drop(reading);

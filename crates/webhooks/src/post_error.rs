@@ -21,7 +21,7 @@ pub(crate) enum PostError {
     #[error("cannot connect: {}", kind(.0))]
     Unconnected(#[source] io::Error),
     /// The certificate does not prove the host, or both sides have no TLS version in common.
-    #[error("the TLS handshake failed: {0}")]
+    #[error("the TLS handshake failed: {}{}", .0, remedy(.0))]
     Handshake(#[source] io::Error),
     /// The connection broke before a response.
     #[error("the connection broke before an answer: {}", cause(.0))]
@@ -46,6 +46,19 @@ impl PostError {
 impl From<Fault> for PostError {
     fn from(fault: Fault) -> Self {
         Self::Unconnected(io::Error::other(fault))
+    }
+}
+
+/// What to do about a server whose first bytes are no TLS.
+fn remedy(error: &io::Error) -> &'static str {
+    let cause = error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(rustls::Error::InvalidMessage(_)) => {
+            "; the server may not speak TLS: use http in mode test, or another port?"
+        }
+        Some(_) | None => "",
     }
 }
 

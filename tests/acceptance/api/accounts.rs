@@ -317,7 +317,7 @@ async fn dates_narrow_the_entries() {
     world.finish().await;
 }
 
-// rule: pools.ledger.limit, list.malformed-cursor, request.repeated-query, time.input-plus
+// rule: pools.ledger.limit, list.malformed-cursor, request.repeated-query, time.input-plus, time.input-zone
 #[tokio::test]
 async fn malformed_ledger_queries_are_refused() {
     let world = World::new().await;
@@ -333,6 +333,8 @@ async fn malformed_ledger_queries_are_refused() {
         ("cursor=", "cursor"),
         ("cursor=txn_test_01HF7YAT00408104G208104081", "cursor"),
         ("created_after=soon", "created_after"),
+        ("created_after=2026-05-25T12:00:00", "2026-05-25T12:00:00Z"),
+        ("created_before=2026-05-25T12:00", "2026-05-25T12:00:00Z"),
         ("created_before=2026-13-01", "created_before"),
         ("created_after=2026-05-25T12:00:00+02:00", "%2B"),
         ("limit=5&limit=5", "limit"),

@@ -42,6 +42,38 @@ async fn malformed_credential_is_refused() {
     world.finish().await;
 }
 
+// rule: auth.names-scheme, auth.missing, auth.keys-never-logged
+#[tokio::test]
+async fn refusal_says_what_authorization_has_in_place_of_a_bearer() {
+    let world = World::new().await;
+    let cut = &ACME_SECRET[..20];
+    for (value, found) in [
+        (
+            Some(format!("Basic {ACME_SECRET}")),
+            "`Authorization: Basic …` is not accepted",
+        ),
+        (Some(ACME_SECRET.to_owned()), "one word without a scheme"),
+        (
+            Some(format!("Key {ACME_SECRET}")),
+            "another scheme than `Bearer`",
+        ),
+        (None, "An API key is required"),
+    ] {
+        let call = Call::get("/v1/pools");
+        let call = match &value {
+            Some(value) => call.header("authorization", value),
+            None => call,
+        };
+        let answer = world.send(call).await.refused(401, "unauthorized");
+        let answer = answer
+            .saying(found)
+            .saying("send `Authorization: Bearer <API key>`.");
+        let shown = String::from_utf8_lossy(&answer.bytes);
+        assert!(!shown.contains(cut), "{shown}");
+    }
+    world.finish().await;
+}
+
 // rule: auth.bearer-first
 #[tokio::test]
 async fn key_is_read_from_each_header() {

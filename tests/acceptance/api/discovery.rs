@@ -157,6 +157,26 @@ async fn capabilities_show_the_partners_terms() {
     world.finish().await;
 }
 
+// rule: pools.capabilities.native-addresses
+#[tokio::test]
+async fn capabilities_name_native_addresses_only_of_pools_that_require_them() {
+    let world = World::new().await;
+    let capabilities = async || {
+        let answer = world.acme().get("/v1/pools/EUR-USDT/capabilities").await;
+        answer.ok()
+    };
+    assert_eq!(capabilities().await.get("nativeAddresses"), None);
+    let pool = Pool {
+        id: PoolId::parse("EUR-USDT").unwrap(),
+        networks: Network::ALL.to_vec(),
+        available: true,
+        native_addresses: true,
+    };
+    world.operator().put_pool(&pool).await;
+    assert_eq!(capabilities().await["nativeAddresses"], true);
+    world.finish().await;
+}
+
 // rule: pools.capabilities.maximum, pools.capabilities.deposit-address, apply.terms-defaults
 #[tokio::test]
 async fn capabilities_show_defaults_without_terms() {

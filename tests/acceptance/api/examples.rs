@@ -285,6 +285,53 @@ async fn widget(gate: &Gate, ramp: &mut Ramp<'_>) {
     send("POST", "/v1/embed/cancel", "", None).await;
 }
 
+/// The calls of the sandbox's own pages.
+async fn pretences(gate: &Gate, ramp: &mut Ramp<'_>) {
+    for (round, (verified, paid)) in [("approve", "send"), ("reject", "decline")]
+        .into_iter()
+        .enumerate()
+    {
+        // A rejected user cannot pay, so the payment is another session's.
+        for (amount, helper) in [("100.64", verified), ("100.00", paid)] {
+            let body = json!({
+                "amount": amount, "currency": "EUR", "return_url": format!("{SHOP}/done"),
+            });
+            let key = format!("pretence-{round}-{helper}");
+            let made = gate.acme().create(&body, &key).await.created();
+            let start = json!({ "clientSecret": made["client_secret"] });
+            let call = Call::post("/v1/embed/bootstrap").header("origin", SHOP);
+            let shown = gate.world().of_mode(ACME_PUBLISHABLE);
+            let embed = gate.send(call.json(&start).bearer(&shown)).await.ok();
+            let post =
+                |path: &str| Call::post(path).header("x-embed-token", text(&embed, "embed_token"));
+            let path = if helper == verified {
+                gate.send(post("/v1/embed/verification")).await.ok();
+                format!("/v1/embed/test_helpers/verification/{helper}")
+            } else {
+                let order = json!({
+                    "side": "on_ramp", "asset": "USDT", "network": "tron", "payment_method": "sepa",
+                });
+                let quote = gate
+                    .send(post("/v1/embed/quotes").json(&order))
+                    .await
+                    .created();
+                let bought = json!({
+                    "quote_id": quote["id"], "wallet_address": "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
+                });
+                let call = post("/v1/embed/payments").json(&bought).key(&key);
+                let paid = gate.send(call).await.created();
+                format!(
+                    "/v1/embed/test_helpers/payments/{}/{helper}",
+                    text(&paid, "id")
+                )
+            };
+            let call = post(&path);
+            let answer = gate.send(call.clone()).await;
+            ramp.recorded.keep(Contract::gate(), &call, answer);
+        }
+    }
+}
+
 /// The outcome of a session that was paid in its widget.
 async fn outcome(gate: &Gate, ramp: &mut Ramp<'_>) {
     let body = json!({
@@ -396,6 +443,7 @@ async fn examples_of_the_gate_are_what_the_service_answers() {
     webhooks(&gate, &mut ramp).await;
     widget(&gate, &mut ramp).await;
     outcome(&gate, &mut ramp).await;
+    pretences(&gate, &mut ramp).await;
     recorded.compare("gate-http");
     gate.world().notice_all().await;
     gate.finish().await;

@@ -108,8 +108,10 @@ fn queries(paced: &Paced) -> GateQueries {
 
 async fn sessions(paced: Paced, who: Tenant, status: Option<SessionStatus>) -> String {
     let queries = queries(&paced);
-    let after = None;
-    let mut filter = SessionFilter { after, status };
+    let mut filter = SessionFilter {
+        status,
+        ..SessionFilter::default()
+    };
     let mut all = Vec::new();
     loop {
         let Ok(page) = queries.sessions(&who, &filter, PAGE).await else {
@@ -161,7 +163,10 @@ async fn customers(paced: Paced, who: Tenant) -> String {
 
 async fn deliveries(paced: Paced, who: Tenant, status: Option<&'static str>) -> String {
     let delivered = paced.deliveries(Service::Gate);
-    let mut filter = DeliveryFilter { status, skip: 0 };
+    let mut filter = DeliveryFilter {
+        status,
+        ..DeliveryFilter::default()
+    };
     let mut all = Vec::new();
     loop {
         let Ok(page) = delivered.list(&who, filter, PAGE).await else {

@@ -45,3 +45,4 @@ mod transact_engine;
 mod transact_idempotency;
 mod transact_order;
 mod velocity;
+mod warnings;

@@ -37,6 +37,36 @@ async fn every_published_route_is_served_and_no_other() {
     world.finish().await;
 }
 
+// rule: error.other-service, error.route-not-found
+#[tokio::test]
+async fn path_of_the_other_service_is_refused_with_its_name() {
+    let gate = Gate::new().await;
+    for (name, document) in documents() {
+        let is_pools = name.starts_with("pools");
+        let other = if is_pools { "pools" } else { "gate" };
+        for template in document["paths"].as_object().unwrap().keys() {
+            let path = template.replace(['{', '}'], "");
+            let call = Call::get(&path);
+            let answer = if is_pools {
+                gate.send(call).await
+            } else {
+                gate.world().send(call).await
+            };
+            let refused = answer.refused(404, "route_not_found");
+            refused.saying(&format!("belongs to the {other} service"));
+        }
+    }
+    let unknown = gate.send(Call::get("/v1/gate_sessions/a/b")).await;
+    unknown
+        .refused(404, "route_not_found")
+        .saying("API reference");
+    let unknown = gate.world().send(Call::get("/v1/pools/a/b/c")).await;
+    unknown
+        .refused(404, "route_not_found")
+        .saying("API reference");
+    gate.finish().await;
+}
+
 // rule: openapi.routes-agree, openapi.gate-embed
 #[tokio::test]
 async fn every_published_call_of_the_widget_is_served_and_no_other() {

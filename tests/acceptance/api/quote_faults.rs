@@ -310,7 +310,13 @@ async fn native_pool_delivers_to_addresses_of_the_network_only() {
             let key = format!("k{}", expected.len());
             world.acme().transact("EUR-USDT", &id, &key).await.ok();
         } else {
-            refuse(&world, &body, code, "destAddress").await;
+            let way_out = "in `destNetwork` or `cryptoNetwork`";
+            let message = if code == invalid {
+                way_out
+            } else {
+                "destAddress"
+            };
+            refuse(&world, &body, code, message).await;
         }
     }
     expected.sort();

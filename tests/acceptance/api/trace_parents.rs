@@ -34,7 +34,7 @@ fn number(ulid: &str) -> u128 {
     })
 }
 
-// rule: upstream.http.traceparent, upstream.http.trace-source
+// rule: upstream.http.traceparent, upstream.http.trace-source, webhook.traceparent
 #[tokio::test]
 async fn every_call_to_the_engine_carries_the_trace_parent_of_its_request() {
     let world = World::new().await;
@@ -70,7 +70,11 @@ async fn every_call_to_the_engine_carries_the_trace_parent_of_its_request() {
         let bought = quote().await;
         send(transact(&bought), &["hold", "confirm"]).await.ok();
         let poll = Call::get(&format!("/v1/pools/transactions/{bought}"));
-        send(poll, &["confirm", "report"]).await.ok();
+        let polled = send(poll, &["confirm", "report"]).await;
+        let parent = expected(header, &polled);
+        let trade = polled.ok()["transactId"].as_str().unwrap().to_owned();
+        let asked = format!("SELECT trace_parent FROM events WHERE object_id = '{trade}'");
+        assert_eq!(world.database().texts(&asked).await, [parent]);
         let unheld = quote().await;
         far.fails("hold", FarFault::Says(503, String::new()));
         let refused = send(transact(&unheld), &["hold", "release"]).await;

@@ -239,7 +239,7 @@ async fn filters_combine() {
     world.finish().await;
 }
 
-// rule: pools.trades.bounds, time.input-offset, time.input-date, time.input-leap
+// rule: pools.trades.bounds, time.input-offset, time.input-seconds, time.input-date, time.input-leap
 #[tokio::test]
 async fn bounds_include_their_instant_in_every_form() {
     let world = funded().await;
@@ -256,6 +256,8 @@ async fn bounds_include_their_instant_in_every_form() {
         ("created_after=2026-05-25T12:00:01.5000001Z", false),
         ("created_before=2026-05-25T12:00:01.4999999Z", false),
         ("created_before=2026-05-25T12:00:01.5009999Z", true),
+        ("created_after=2026-05-25T12:00Z", true),
+        ("created_after=2026-05-25T14:01%2B02:00", false),
         ("created_after=2026-05-25T14:00:01.500%2B02:00", true),
         ("created_after=2026-05-25T14:00:01.501%2B02:00", false),
         ("created_before=2026-05-25T07:00:01.500-05:00", true),

@@ -52,6 +52,36 @@ async fn sides_pools_and_trades_without_the_gate_count_together() {
     world.finish().await;
 }
 
+// rule: pools.velocity.retry-after
+#[tokio::test]
+async fn refusal_says_when_the_amount_fits() {
+    const SECOND: u64 = 1_000;
+    const DAY: u64 = 24 * 60 * 60;
+    let world = capped(217 * UNIT).await;
+    let acme = world.acme();
+    let wait = async |amount: &str| {
+        let quote = acme.buy("EUR-USDT", amount).await;
+        let answer = acme.transact("EUR-USDT", &quote, &quote).await;
+        let refused = answer.refused(429, "velocity_cap_exceeded");
+        assert_eq!(refused.header("retry-after-short"), None);
+        let wait = refused.header("retry-after");
+        wait.map(|seconds| seconds.parse::<u64>().unwrap())
+    };
+    // 54.25 + 108.5 of 217, the second trade ten seconds later.
+    assert!(buys(&acme, "50").await);
+    world.after(10 * SECOND);
+    assert!(buys(&acme, "100").await);
+    world.after(20 * SECOND);
+    // The first trade alone must leave, then both.
+    assert_eq!(wait("60").await, Some(DAY - 30));
+    assert_eq!(wait("150").await, Some(DAY - 20));
+    // 217.01 exceeds the cap alone.
+    assert_eq!(wait("200.01").await, None);
+    world.after(wait("60").await.unwrap() * SECOND);
+    assert!(buys(&acme, "60").await);
+    world.finish().await;
+}
+
 /// A restore returns to a version under which the process cached another cap.
 // rule: base.caches-five-seconds
 #[tokio::test]

@@ -4,7 +4,7 @@ use acceptance::{ACME, Answer, Call, Contract, Gate, Logs, RIVAL, Reply, SHOP, W
 use gate_core::profile::GateProfile;
 use partner_core::PartnerStatus;
 use partner_core::events::Service;
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::webhooks::delivery::AttemptOutcome;
 use pools_core::ports::Hold;
 use pools_core::profile::{Kyc, PoolsAccess, PoolsProfile};
@@ -40,7 +40,8 @@ pub(crate) async fn play(seed: u64, cases: u64) -> Tally {
         operations: operations(),
     };
     // Any partner may use the document's example sessions.
-    let shop = |profile: &mut GateProfile| profile.allowed_domains.extend(Origin::stored(SHOP));
+    let shop =
+        |profile: &mut GateProfile| profile.allowed_domains.extend(AllowedDomain::stored(SHOP));
     scene.world.operator().change_gate(RIVAL, shop).await;
     for partner in [ACME, RIVAL] {
         for asset in ["EUR", "USDT"] {

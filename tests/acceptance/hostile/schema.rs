@@ -206,6 +206,7 @@ impl Operation {
             "id" => "poolId".to_owned(),
             "starting_after" if within("/transactions") => "refid".to_owned(),
             "starting_after" if within("/customers") => "id of customer".to_owned(),
+            "starting_after" if within("/deliveries") => "id of webhook_delivery".to_owned(),
             "starting_after" => "id of gate_session".to_owned(),
             name => name.to_owned(),
         }

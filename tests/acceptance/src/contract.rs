@@ -349,7 +349,6 @@ fn judge_envelope(answer: &Answer, faults: &mut Vec<String>) {
     let kind = match answer.status {
         401 => "unauthorized",
         403 => "forbidden",
-        404 if code == "route_not_found" => "invalid_request",
         404 => "not_found",
         409 => "conflict",
         429 => "rate_limited",
@@ -440,8 +439,10 @@ fn judge_gate_values(value: &Value, name: &str, faults: &mut Vec<String>) {
             let counts = [
                 "attempts",
                 "decimals",
+                "from_seconds",
                 "last_response_status",
                 "minor_units",
+                "to_seconds",
             ];
             if !counts.contains(&name) {
                 faults.push(format!("{name}: {number} is a number"));

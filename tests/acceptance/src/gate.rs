@@ -112,7 +112,7 @@ impl Gate {
         let operator = world.operator();
         let in_flight = Arc::new(MemoryInFlight::new());
         let verifier = Arc::new(ScriptedVerifier::new(operator.clock.clone()));
-        let rail = Arc::new(SilencedRail::default());
+        let rail = Arc::new(SilencedRail::new(&world));
         let mut upstreams = GateUpstreams::of_tests(&world, rail.clone(), verifier.clone());
         change(&mut upstreams);
         let store = operator.store.clone();
@@ -286,7 +286,7 @@ impl Gate {
             let expected = (&json!(event.id), &json!("event"), &json!(event.kind));
             assert_eq!(envelope, expected);
             Contract::gate().judge_event(&event.kind, &body);
-            assert_eq!(body["created_at"], event.created_at.seconds());
+            assert_eq!(body["created_at"], event.created_at.to_string());
             self.world().notice_event(event.id);
             events.push((event.kind, body["data"].clone()));
         }
@@ -482,6 +482,7 @@ fn router(world: &World, use_cases: &GateUseCases) -> Router {
         quoting: use_cases.quoting.clone(),
         paying: use_cases.paying.clone(),
         cancelling: use_cases.cancelling.clone(),
+        pretending: use_cases.pretending.clone(),
         reading: GateQueries {
             context: context.clone(),
         },

@@ -10,6 +10,7 @@ use gate_core::usecases::advance_rails::AdvanceRails;
 use gate_core::usecases::cancel_payment::CancelPayment;
 use gate_core::usecases::context::GateContext;
 use gate_core::usecases::pay_session::PaySession;
+use gate_core::usecases::pretend::Pretend;
 use gate_core::usecases::quote_session::QuoteSession;
 use gate_core::usecases::redeem_quote::RedeemQuote;
 use gate_core::usecases::show_session::ShowSession;
@@ -61,6 +62,8 @@ pub struct GateUseCases {
     pub paying: PaySession,
     /// Cancels payments of widgets.
     pub cancelling: CancelPayment,
+    /// Ends payments and verifications of the sandbox.
+    pub pretending: Pretend,
     /// Redeems quotes.
     pub redeeming: RedeemQuote,
     /// Shows sessions to their widgets.
@@ -103,7 +106,7 @@ impl GateUseCases {
         let verifying = VerifyUser {
             context: context.clone(),
             catalogue: Arc::clone(&catalogue),
-            verifiers,
+            verifiers: verifiers.clone(),
         };
         Self {
             acting: ActOnSession {
@@ -119,6 +122,11 @@ impl GateUseCases {
             cancelling: CancelPayment {
                 context: context.clone(),
                 rails: rails.clone(),
+            },
+            pretending: Pretend {
+                context: context.clone(),
+                rails: rails.clone(),
+                verifiers: verifiers.clone(),
             },
             redeeming: RedeemQuote {
                 context: context.clone(),

@@ -53,6 +53,7 @@ pub use logs::{Catching, Logs};
 pub use operator::{Operator, money};
 pub use orders::{Cast, Orders, Paced};
 pub use queues::QueueFault;
+pub use rail::sandbox_rail;
 pub use rates::ScriptedRates;
 pub use relay::Relay;
 pub use setup::{

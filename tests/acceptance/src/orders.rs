@@ -396,7 +396,7 @@ impl Paced {
             Arc::clone(&self.in_flight),
             GateUpstreams::of_tests(
                 &self.world,
-                Arc::new(SilencedRail::default()),
+                Arc::new(SilencedRail::new(&self.world)),
                 Arc::new(ScriptedVerifier::new(self.world.ticking())),
             ),
         )

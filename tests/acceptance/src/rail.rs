@@ -8,12 +8,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll};
+use gate_core::ports::{CancelReport, GivenUp, Rail, RailOrder, RailPoll, RailSimulation};
 use gate_core::rail::{Instructions, RailAnswer};
 use kernel::{Named, UpstreamName};
 use parking_lot::Mutex;
 use partner_core::PartnerId;
-use providers::SandboxRail;
+use partner_core::origin::Origin;
+use providers::{SandboxPages, SandboxRail};
+
+use crate::world::World;
+
+/// The sandbox's rail of a world.
+pub fn sandbox_rail(world: &World) -> SandboxRail {
+    SandboxRail::new(
+        world.ticking(),
+        world.setup().settles_after,
+        sandbox_pages(),
+    )
+}
+
+/// The sandbox's pages at the usual address of the widget.
+pub(crate) fn sandbox_pages() -> SandboxPages {
+    let pages = SandboxPages::default();
+    pages.are_at(Origin::of_address(([127, 0, 0, 1], 4030).into()));
+    pages
+}
 
 type Meanwhile = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -24,16 +43,6 @@ pub struct SilencedRail {
     meanwhile: Mutex<Option<Meanwhile>>,
 }
 
-impl Default for SilencedRail {
-    fn default() -> Self {
-        Self {
-            is_silent: AtomicBool::default(),
-            behind: Mutex::new(Arc::new(SandboxRail)),
-            meanwhile: Mutex::default(),
-        }
-    }
-}
-
 impl fmt::Debug for SilencedRail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SilencedRail")
@@ -41,6 +50,15 @@ impl fmt::Debug for SilencedRail {
 }
 
 impl SilencedRail {
+    /// The sandbox's rail of a world.
+    pub(crate) fn new(world: &World) -> Self {
+        Self {
+            is_silent: AtomicBool::default(),
+            behind: Mutex::new(Arc::new(sandbox_rail(world))),
+            meanwhile: Mutex::default(),
+        }
+    }
+
     /// Makes the rail silent, or lets it respond again.
     pub fn set_silent(&self, silent: bool) {
         self.is_silent.store(silent, Ordering::SeqCst);
@@ -111,5 +129,9 @@ impl Rail for SilencedRail {
 
     async fn cancel(&self, order: &RailOrder, given_up: GivenUp) -> Option<CancelReport> {
         self.responding()?.cancel(order, given_up).await
+    }
+
+    fn simulation(&self) -> Option<Arc<dyn RailSimulation>> {
+        self.behind().simulation()
     }
 }

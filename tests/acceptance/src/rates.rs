@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::rates::SourceRate;
-use kernel::{Amount, Asset, Mid};
+use kernel::{Amount, Asset, Clock, Mid};
 use parking_lot::Mutex;
 use partner_core::ports::RateSource;
 use providers::SandboxRates;
@@ -20,16 +20,6 @@ pub struct ScriptedRates {
     asked: Mutex<Vec<String>>,
 }
 
-impl Default for ScriptedRates {
-    fn default() -> Self {
-        Self {
-            behind: Mutex::new(Arc::new(SandboxRates)),
-            pairs: Mutex::default(),
-            asked: Mutex::default(),
-        }
-    }
-}
-
 impl fmt::Debug for ScriptedRates {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ScriptedRates")
@@ -37,6 +27,15 @@ impl fmt::Debug for ScriptedRates {
 }
 
 impl ScriptedRates {
+    /// The sandbox's rates.
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            behind: Mutex::new(Arc::new(SandboxRates::new(clock))),
+            pairs: Mutex::default(),
+            asked: Mutex::default(),
+        }
+    }
+
     /// Replaces the sandbox with another source.
     pub fn becomes(&self, source: Arc<dyn RateSource>) {
         *self.behind.lock() = source;

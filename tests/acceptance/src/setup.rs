@@ -7,7 +7,7 @@ use std::time::Duration;
 use gate_core::limits::{Group, Limits};
 use gate_core::profile::GateProfile;
 use kernel::Mode;
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::throttle::Tier;
 use pools_core::profile::{Kyc, Network, Pool, PoolId, PoolTerms, PoolsAccess, PoolsProfile};
 use rust_decimal::Decimal;
@@ -78,6 +78,8 @@ pub struct Setup {
     pub preview_ttl: Duration,
     /// Lifetime of a signed quote.
     pub signed_quote_ttl: Duration,
+    /// How long the sandbox's rail leaves a payment in a widget in progress.
+    pub settles_after: Duration,
     /// How long a transaction waits for a locked row, in a database on a server.
     pub lock_timeout: Duration,
 }
@@ -86,6 +88,11 @@ impl Setup {
     /// Waits for a locked row as briefly as a service does, for a test that keeps a row locked until a request gives up.
     pub fn give_up_locked_rows(&mut self) {
         self.lock_timeout = Waits::default().lock;
+    }
+
+    /// Leaves payments in widgets in progress until a test moves the clock on or pretends.
+    pub fn settle_later(&mut self) {
+        self.settles_after = Duration::from_secs(30);
     }
 }
 
@@ -110,6 +117,7 @@ impl Default for Setup {
             session_ttl: Duration::from_secs(24 * 60 * 60),
             preview_ttl: Duration::from_secs(5 * 60),
             signed_quote_ttl: Duration::from_secs(60),
+            settles_after: Duration::ZERO,
             lock_timeout: LONG_WAITS.lock,
             tiers: Some(vec![tier("short", 1), tier("medium", 60)]),
             quote_ttl: Duration::from_secs(15),
@@ -159,7 +167,7 @@ pub fn profile(reference: &str) -> PoolsProfile {
 pub fn gate_profile(page: &str) -> GateProfile {
     GateProfile {
         enabled: true,
-        allowed_domains: [Origin::stored(page).expect("an origin")].into(),
+        allowed_domains: [AllowedDomain::stored(page).expect("an origin")].into(),
         flow_sessions: true,
         kyc_trusted: true,
         rails: true,

@@ -16,6 +16,8 @@ use kernel::{Clock, Named, UpstreamName};
 use parking_lot::Mutex;
 use providers::SandboxVerifier;
 
+use crate::rail::sandbox_pages;
+
 /// How long the page and the form of a scripted start count.
 const LIFE: Duration = Duration::from_secs(60 * 60);
 
@@ -23,6 +25,7 @@ type Meanwhile = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 #[derive(Default)]
 struct Script {
+    is_used: bool,
     reports: VecDeque<Option<VerificationReport>>,
     form: Option<Form>,
     meanwhile: Option<Meanwhile>,
@@ -45,7 +48,7 @@ impl fmt::Debug for ScriptedVerifier {
 impl ScriptedVerifier {
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
-            behind: Mutex::new(Arc::new(SandboxVerifier::new(clock))),
+            behind: Mutex::new(Arc::new(SandboxVerifier::new(clock, sandbox_pages()))),
             script: Mutex::default(),
         }
     }
@@ -61,7 +64,9 @@ impl ScriptedVerifier {
 
     /// Scripts the reports of the next calls, one per call. `None` is silence.
     pub fn says(&self, reports: impl IntoIterator<Item = Option<VerificationReport>>) {
-        self.script.lock().reports.extend(reports);
+        let mut script = self.script.lock();
+        script.is_used = true;
+        script.reports.extend(reports);
     }
 
     /// Makes the scripted starts ask for this form.
@@ -135,6 +140,11 @@ impl Verifier for ScriptedVerifier {
             Some(report) => report,
             None => self.behind().report(order).await,
         }
+    }
+
+    /// A verifier that a test scripts counts as a real one.
+    fn is_simulated(&self) -> bool {
+        !self.script.lock().is_used && self.behind().is_simulated()
     }
 
     fn contradicted(&self, contradiction: &Contradiction) {

@@ -149,7 +149,7 @@ impl World {
         };
         let far_end = (
             Arc::<ScriptedEngine>::default(),
-            Arc::<ScriptedRates>::default(),
+            Arc::new(ScriptedRates::new(clock.clone())),
         );
         Self(Arc::new(Inner {
             setup,

@@ -147,6 +147,7 @@ impl Gate {
             ("PENSTOCK_GATE_ORIGIN", "https://gate.example"),
             ("PENSTOCK_SESSION_TTL", SESSION_TTL),
             ("PENSTOCK_SESSION_SWEEP", "1s"),
+            ("PENSTOCK_SANDBOX_SETTLES_AFTER", "1s"),
             // A campaign's last judgement repeats the payments of its first widgets.
             ("PENSTOCK_EMBED_TOKEN_TTL", "24h"),
             ("PENSTOCK_PREVIEW_TTL", ORDER_TTL),

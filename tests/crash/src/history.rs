@@ -70,6 +70,8 @@ pub(crate) enum Kind {
     Pay,
     /// A widget cancels the payment of its session.
     CancelPayment,
+    /// The customer of a widget pretends to have paid, or to have passed the verification.
+    Pretend,
     /// The rail notifies the gate of a payment.
     NotifyRail,
     /// A client sends an invalid request.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kernel::{
     Amount, Asset, Cas, Clock, Entropy, Mode, Readable, Seen, StoreError, StoreResult, Timestamp,
-    UpstreamName,
+    TraceParent, UpstreamName,
 };
 use parking_lot::Mutex;
 use partner_core::Tenant;
@@ -31,7 +31,7 @@ use pools_core::ports::{
 use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId, TradeStatus};
-use pools_core::velocity::{TradesRead, Velocity};
+use pools_core::velocity::{CountedTrades, TradesRead, Velocity};
 
 pub(crate) use crate::call::{Call, Fault};
 use crate::db::{Db, facts};
@@ -227,6 +227,10 @@ impl PoolsReads for Ports {
         _: &LedgerFilter,
         _: u32,
     ) -> StoreResult<Option<LedgerPage>> {
+        Err(no_lists())
+    }
+
+    async fn counted_trades(&self, _: &Tenant, _: u32) -> StoreResult<Option<Seen<CountedTrades>>> {
         Err(no_lists())
     }
 }
@@ -483,6 +487,8 @@ impl VelocityTx for Tx {
 
 #[async_trait]
 impl EventTx for Tx {
+    fn caused_by(&mut self, _: Option<TraceParent>) {}
+
     async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()> {
         self.db.insert_event(event)
     }

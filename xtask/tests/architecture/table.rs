@@ -17,7 +17,7 @@ pub(super) const TABLE: &[Row] = &[
         name: "partner-core",
         imports: Only("kernel"),
         pure: Some(
-            "async-trait base64 chacha20poly1305 hex hkdf hmac icu_normalizer icu_properties ipnet rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid unicase url zeroize",
+            "async-trait base64 chacha20poly1305 hex hkdf hmac httpdate icu_normalizer icu_properties ipnet rust_decimal secrecy serde serde_json sha2 strsim thiserror toml tracing ulid unicase url zeroize",
         ),
         tests: "",
         because: "what every product shares about partners, including the Unicode tables that compare typed texts; it knows no product",

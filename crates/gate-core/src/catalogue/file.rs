@@ -2,18 +2,18 @@
 //!
 //! Parsing continues after an error, so that one run reports every error of the file.
 
-use std::ops::RangeInclusive;
-use std::time::Duration;
+mod networks;
+mod times;
 
-use kernel::address::{DepositAddress, EvmAddress};
 use kernel::rates::{Side, WHOLE_BPS};
 use kernel::{Amount, Asset};
 use partner_core::tables::{self, Faults, Field, Section, Shape, Sink};
-use partner_core::throttle;
+
+use networks::{NETWORK, PAYOUT_FEE};
+use times::{PAYMENT_USUAL_TIME, PAYOUT_USUAL_TIME, SWAP_USUAL_TIME, pay_within, usual_time};
 
 use super::{
-    Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, Network, PAY_WITHIN,
-    SwapOffer,
+    Catalogue, Country, CountryCode, Currency, Limits, Listing, Method, PAY_WITHIN, SwapOffer,
 };
 use crate::payout::AccountForm;
 use crate::verification::VerificationRule;
@@ -58,14 +58,6 @@ const LIMITS: Shape = Shape {
     name: "assets.limits",
     keys: &["currency", "min_amount", "max_amount"],
 };
-const NETWORK: Shape = Shape {
-    name: "assets.networks",
-    keys: &["chain", "contract_address", "evm", "payout_fees"],
-};
-const PAYOUT_FEE: Shape = Shape {
-    name: "assets.networks.payout_fees",
-    keys: &["currency", "amount"],
-};
 const PAYMENT_METHOD: Shape = Shape {
     name: "payment_methods",
     keys: &[
@@ -75,6 +67,7 @@ const PAYMENT_METHOD: Shape = Shape {
         "service_bps",
         "service_least",
         "pay_within",
+        "usual_time",
     ],
 };
 const PAYOUT_METHOD: Shape = Shape {
@@ -87,13 +80,20 @@ const PAYOUT_METHOD: Shape = Shape {
         "service_bps",
         "service_least",
         "pay_within",
+        "usual_time",
     ],
 };
 const SWAP: Shape = Shape {
     name: "swaps",
-    keys: &["currency", "service_bps", "service_least", "pay_within"],
+    keys: &[
+        "currency",
+        "service_bps",
+        "service_least",
+        "pay_within",
+        "usual_time",
+    ],
 };
-const SHAPES: [&Shape; 11] = [
+const SHAPES: [&Shape; 14] = [
     &ROOT,
     &COUNTRY,
     &VERIFICATION,
@@ -103,8 +103,11 @@ const SHAPES: [&Shape; 11] = [
     &NETWORK,
     &PAYOUT_FEE,
     &PAYMENT_METHOD,
+    &PAYMENT_USUAL_TIME,
     &PAYOUT_METHOD,
+    &PAYOUT_USUAL_TIME,
     &SWAP,
+    &SWAP_USUAL_TIME,
 ];
 
 /// Maximum characters of a name, an id or a chain.
@@ -117,9 +120,6 @@ const CODE: &str = "an active ISO 4217 code such as EUR";
 const LISTED: &str = "a currency of [[currencies]]";
 const RULE: &str = "never, always or { above = \"150.00\", currency = \"EUR\" }";
 const ACCOUNT: &str = "iban, uk or us";
-const PAY_WITHIN_FORM: &str = "a span from 1s to 720h such as 30m or 72h";
-const PAY_WITHIN_SPANS: RangeInclusive<Duration> =
-    Duration::from_secs(1)..=Duration::from_hours(720);
 const ID: &str = "1 to 32 of a-z, 0-9, _ and -";
 
 /// Parses a file.
@@ -234,7 +234,7 @@ impl Reading {
             let active = table.field("active").is_none() || table.flag(sink, "active");
             let sides = sides(sink, &table);
             let currencies = self.list_of_currencies(sink, &table);
-            let networks = self.networks(sink, &table);
+            let networks = self.networks(sink, &table, asset, &assets);
             let limits = self.limits(sink, &table);
             if let (Some(asset), Some(name), Some((limits, further_limits))) = (asset, name, limits)
             {
@@ -310,57 +310,10 @@ impl Reading {
         Some(Limits { min, max })
     }
 
-    fn networks(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Vec<Network> {
-        let expected = "at least one [[assets.networks]]";
-        let Some(field) = table.required(sink, "networks", expected) else {
-            return Vec::new();
-        };
-        let tables = table.sections(sink, "networks", &NETWORK);
-        if tables.is_empty() && field.is_list() {
-            sink.add(field.at, &field.path, format!("expected {expected}"));
-        }
-        let mut networks: Vec<Network> = Vec::new();
-        for table in tables {
-            let chain = table.required(sink, "chain", ID);
-            let chain = chain.and_then(|field| {
-                let chain = field.read(sink, ID, id)?;
-                let earlier = networks.iter().any(|it| it.chain == chain);
-                once(sink, &field, earlier, "chain of an asset");
-                Some(chain)
-            });
-            let evm = table.flag(sink, "evm");
-            let contract = table.field("contract_address");
-            let contract_address = contract.and_then(|field| contract_address(sink, &field, evm));
-            let payout_fees = self.payout_fees(sink, &table);
-            networks.extend(chain.map(|chain| Network {
-                chain,
-                contract_address,
-                evm,
-                payout_fees,
-            }));
-        }
-        networks
-    }
-
-    fn payout_fees(&self, sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Vec<Amount> {
-        let mut fees: Vec<Amount> = Vec::new();
-        for table in table.sections(sink, "payout_fees", &PAYOUT_FEE) {
-            let currency = self.currency(sink, &table);
-            let field = table.required(sink, "amount", AMOUNT);
-            let (Some(currency), Some(field)) = (currency, field) else {
-                continue;
-            };
-            let earlier = fees.iter().any(|fee| fee.asset() == currency);
-            once(sink, &field, earlier, "currency of a fee");
-            fees.extend(amount(sink, &field, currency));
-        }
-        fees
-    }
-
     fn methods(&self, sink: &mut Sink<'_>, root: &Section<'_, '_>, side: Side) -> Vec<Method> {
-        let (key, shape) = match side {
-            Side::OnRamp => ("payment_methods", &PAYMENT_METHOD),
-            Side::OffRamp => ("payout_methods", &PAYOUT_METHOD),
+        let (key, shape, usual_shape) = match side {
+            Side::OnRamp => ("payment_methods", &PAYMENT_METHOD, &PAYMENT_USUAL_TIME),
+            Side::OffRamp => ("payout_methods", &PAYOUT_METHOD, &PAYOUT_USUAL_TIME),
         };
         let mut methods: Vec<Method> = Vec::new();
         for table in root.sections(sink, key, shape) {
@@ -372,6 +325,7 @@ impl Reading {
             let account = account.and_then(|field| field.read(sink, ACCOUNT, AccountForm::parse));
             let fee = service_fee(sink, &table, currency);
             let within = pay_within(sink, &table);
+            let usual_time = usual_time(sink, &table, usual_shape);
             let Some(currency) = currency else { continue };
             let Some((id, field)) = id else { continue };
             let earlier = |it: &Method| it.id == id && it.currency == currency;
@@ -392,6 +346,7 @@ impl Reading {
                     service_bps,
                     service_least,
                     pay_within,
+                    usual_time,
                 });
             }
         }
@@ -404,6 +359,7 @@ impl Reading {
             let currency = self.currency(sink, &table);
             let fee = service_fee(sink, &table, currency);
             let within = pay_within(sink, &table);
+            let usual_time = usual_time(sink, &table, &SWAP_USUAL_TIME);
             if let (Some(currency), Some(field)) = (currency, table.field("currency")) {
                 let earlier = swaps.iter().any(|it| it.currency == currency);
                 once(sink, &field, earlier, "currency of swaps");
@@ -414,6 +370,7 @@ impl Reading {
                     service_bps,
                     service_least,
                     pay_within: within.unwrap_or(PAY_WITHIN),
+                    usual_time,
                 });
             }
         }
@@ -450,14 +407,6 @@ fn service_fee(
         amount(sink, &field, currency)
     });
     Some((bps?, least?))
-}
-
-/// How long the customer can pay, if the table says so.
-fn pay_within(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Option<Duration> {
-    let field = table.field("pay_within")?;
-    field.read(sink, PAY_WITHIN_FORM, |text| {
-        throttle::parse_span(text).filter(|span| PAY_WITHIN_SPANS.contains(span))
-    })
 }
 
 /// A required list.
@@ -511,24 +460,6 @@ fn sides(sink: &mut Sink<'_>, table: &Section<'_, '_>) -> Vec<Side> {
     };
     let found = field.list(sink, "on_ramp or off_ramp", Side::parse);
     found.into_iter().map(|(_, side)| side).collect()
-}
-
-fn contract_address(sink: &mut Sink<'_>, field: &Field<'_, '_>, evm: bool) -> Option<String> {
-    let text = field.text().unwrap_or_default();
-    let error = if evm {
-        EvmAddress::parse(text).err().map(|error| error.to_string())
-    } else {
-        DepositAddress::parse(text)
-            .err()
-            .map(|error| error.to_string())
-    };
-    match error {
-        None => Some(text.to_owned()),
-        Some(error) => {
-            field.refuse(sink, &error);
-            None
-        }
-    }
 }
 
 const AMOUNT: &str = "a decimal such as \"10.00\", with the currency's digits at most";

@@ -1,5 +1,7 @@
 //! Tests of the catalogue file: valid files and errors.
 
+use std::time::Duration;
+
 use kernel::Rate;
 use kernel::address::{AddressForm, asset_of_contract};
 

@@ -241,7 +241,7 @@ fn swap_needs_a_source_that_is_sold_and_a_target_that_is_bought() {
             "name = \"Bitcoin\"\nsides = [\"on_ramp\"]",
         )
         .replace(
-            "[[swaps]]\ncurrency = \"GBP\"\nservice_bps = 50\nservice_least = \"0.25\"\npay_within = \"30m\"\n",
+            "[[swaps]]\ncurrency = \"GBP\"\nservice_bps = 50\nservice_least = \"0.25\"\npay_within = \"30m\"\nusual_time = { from = \"5m\", to = \"30m\" }\n",
             "",
         );
     let catalogue = Catalogue::parse(&text).unwrap();

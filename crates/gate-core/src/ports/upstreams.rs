@@ -1,5 +1,6 @@
 //! The ports of the upstreams: the rail and the verifier.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,7 +10,7 @@ use partner_core::PartnerId;
 use crate::amount::SessionAmount;
 use crate::object::JsonObject;
 use crate::payout::Payout;
-use crate::rail::{self, Finding, Instructions, RailAnswer, RailId};
+use crate::rail::{self, Finding, Instructions, RailAnswer, RailId, RailReport};
 use crate::signed_quote::QuoteTerms;
 use crate::verification::form::Form;
 use crate::verification::{Contradiction, VerificationId, VerificationReport};
@@ -80,6 +81,21 @@ pub struct RailPoll {
     pub may_begin: bool,
 }
 
+/// What a customer pretends to have done, in mode test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pretence {
+    /// The customer has sent the money, or the card was accepted.
+    Paid,
+    /// The card was declined.
+    Declined,
+}
+
+/// A rail that moves no money, so that its customers can pretend.
+pub trait RailSimulation: Send + Sync {
+    /// The report of a payment that is processing, after a pretence.
+    fn pretend(&self, order: &RailOrder, pretence: Pretence) -> RailReport;
+}
+
 /// Moves fiat, and swaps assets. The calls of one poll together must respond within
 /// [`RAIL_TIMEOUT`](crate::usecases::advance_rails::RAIL_TIMEOUT).
 #[async_trait]
@@ -110,6 +126,12 @@ pub trait Rail: Named + Send + Sync {
 
     /// Notifies that an operator must look at a payment. Rails ignore it; a wrapper that records metrics counts it.
     fn found(&self, _: Finding) {}
+
+    /// The simulation, if the rail moves no money. Nothing that such a rail reports needs an operator.
+    fn simulation(&self) -> Option<Arc<dyn RailSimulation>> {
+        None
+    }
+
     /// Whether the last polls of this partner all timed out. Few of its records are then polled at the same time, so that those of
     /// other partners do not wait.
     fn polls_hang(&self, _: &PartnerId) -> bool {
@@ -167,6 +189,11 @@ pub trait Verifier: Named + Send + Sync {
 
     /// Whether the last polls of this partner all timed out, as for [`Rail::polls_hang`].
     fn polls_hang(&self, _: &PartnerId) -> bool {
+        false
+    }
+
+    /// Whether the provider checks no user, so that users can decide about themselves.
+    fn is_simulated(&self) -> bool {
         false
     }
 

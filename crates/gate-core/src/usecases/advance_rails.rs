@@ -128,6 +128,7 @@ impl AdvanceRails {
         let Some(record) = found else {
             return Ok(());
         };
+        tx.caused_by(record.trace_parent);
         if record.asking != claimed.asking {
             return self.apply_late(tx, who, &record, answer, now).await;
         }

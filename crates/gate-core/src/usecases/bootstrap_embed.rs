@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::access::GateAccess;
 use crate::token::{TokenKey, Unsigned};
-use kernel::rates::Side;
 use kernel::{Mode, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::origin::Origin;
@@ -13,13 +12,15 @@ use partner_core::races::retry_lost_races;
 use url::Url;
 
 use super::context::GateContext;
+use super::list_options::{Unpayable, unpayable};
 use crate::branding::Branding;
-use crate::catalogue::{Catalogue, Ineligible};
+use crate::catalogue::Catalogue;
 use crate::embed::{self, Claims, Scopes, TokenId};
 use crate::error::GateError;
 use crate::quota::Tally;
+use crate::redirect::{OriginNotAllowed, listed};
 use crate::secret::PresentedSecret;
-use crate::session::{Flow, NotOpen, Session, SessionAction, SessionId, SessionStatus};
+use crate::session::{NotOpen, Session, SessionAction, SessionId, SessionStatus};
 
 /// Bootstraps widgets.
 #[derive(Clone)]
@@ -73,8 +74,8 @@ pub struct Embed {
 pub enum Unavailable {
     /// The live session quota of the month is exhausted.
     QuotaExhausted,
-    /// The catalogue does not offer the terms of the session.
-    NotOffered(Ineligible),
+    /// No choice of the widget can pay the session.
+    Unpayable(Unpayable),
 }
 
 impl Unavailable {
@@ -83,7 +84,7 @@ impl Unavailable {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::QuotaExhausted => "quota_exhausted",
-            Self::NotOffered(reason) => reason.as_str(),
+            Self::Unpayable(reason) => reason.as_str(),
         }
     }
 }
@@ -92,11 +93,16 @@ impl Unavailable {
 #[derive(Debug, thiserror::Error)]
 pub enum BootstrapError {
     /// The origin of the page is not in the partner's `allowed_domains`.
-    #[error("the page's origin is not allowed")]
-    OriginNotAllowed,
+    #[error(transparent)]
+    OriginNotAllowed(#[from] OriginNotAllowed),
+    /// The request names no page, so its origin is not among the partner's `allowed_domains`.
+    #[error(
+        "`Origin` and `Referer` name no web page; expected an origin of allowed_domains ({allowed})"
+    )]
+    PageUnknown { allowed: String },
     /// The client secret is wrong, or it is missing although the page requires one.
-    #[error("the client secret is wrong")]
-    ClientSecretInvalid,
+    #[error(transparent)]
+    ClientSecretInvalid(#[from] SecretError),
     /// The session of the client secret has ended.
     #[error(transparent)]
     NotOpen(#[from] NotOpen),
@@ -106,6 +112,22 @@ pub enum BootstrapError {
     /// The use case could not finish.
     #[error(transparent)]
     Failed(#[from] GateError),
+}
+
+/// What is wrong with a client secret. A partner learns from it nothing but the public form of client secrets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// The widget's own page sent none.
+    #[error("expected the client secret of a session, found none")]
+    Missing,
+    /// The text does not have the form of client secrets, perhaps because a part of it is missing.
+    #[error(
+        "expected the whole client secret of a session (`gsec_`, the session's id, `_`, and 32 letters and digits), found another text"
+    )]
+    Malformed,
+    /// No session of the partner has it.
+    #[error("no session of this partner has this client secret")]
+    Unknown,
 }
 
 impl BootstrapEmbed {
@@ -120,13 +142,15 @@ impl BootstrapEmbed {
         let home = self.check_origin(access, ask.page)?;
         let session = match ask.client_secret {
             Some(text) => Some(self.session(who, text).await?),
-            None if home => return Err(BootstrapError::ClientSecretInvalid),
+            None if home => return Err(SecretError::Missing.into()),
             None => None,
         };
         session.as_ref().map_or(Ok(()), must_be_open)?;
         let unavailable = match &session {
+            // A customer who has begun to pay still sees the payment after a change of the catalogue.
+            Some(session) if session.payment_in_progress => None,
             // An existing session was counted at its creation.
-            Some(session) => self.not_offered(session),
+            Some(session) => unpayable(&self.catalogue, &session.terms).map(Unavailable::Unpayable),
             None => self.unavailable(access).await.map_err(GateError::from)?,
         };
         let branding = self.context.store.branding_get(who).await;
@@ -159,15 +183,15 @@ impl BootstrapEmbed {
         page: PageHeaders<'_>,
     ) -> Result<bool, BootstrapError> {
         let allowed = &access.profile.allowed_domains;
-        let origin = page.origin();
-        let origin = origin.ok_or(BootstrapError::OriginNotAllowed)?;
+        let Some(origin) = page.origin() else {
+            let allowed = listed(allowed);
+            return Err(BootstrapError::PageUnknown { allowed });
+        };
         if self.widget.as_ref() == Some(&origin) {
             return Ok(true);
         }
-        let known = allowed.contains(&origin);
-        known
-            .then_some(false)
-            .ok_or(BootstrapError::OriginNotAllowed)
+        OriginNotAllowed::check(&origin, allowed)?;
+        Ok(false)
     }
 
     /// The session that a client secret names. If it is overdue, it is expired first.
@@ -176,13 +200,12 @@ impl BootstrapEmbed {
         who: &Tenant,
         text: &str,
     ) -> Result<Session, BootstrapError> {
-        let wrong = BootstrapError::ClientSecretInvalid;
         let Some(secret) = PresentedSecret::parse(text) else {
-            return Err(wrong);
+            return Err(SecretError::Malformed.into());
         };
         let session = self.context.session(who, secret.session).await?;
         let session = session.filter(|session| session.secret == secret.hash);
-        session.ok_or(wrong)
+        session.ok_or_else(|| SecretError::Unknown.into())
     }
 
     /// Counts one more token of an open session; returns the session with it.
@@ -193,7 +216,7 @@ impl BootstrapEmbed {
     ) -> Result<Result<Session, BootstrapError>, GateError> {
         let mut tx = self.context.store.gate_begin("embed_bootstrap").await?;
         let Some(session) = tx.session_lock(who, id).await? else {
-            return Ok(Err(BootstrapError::ClientSecretInvalid));
+            return Ok(Err(SecretError::Unknown.into()));
         };
         let now = tx.now().await?;
         let touched = self
@@ -211,22 +234,6 @@ impl BootstrapEmbed {
         counting.await?.won()?;
         tx.commit().await?;
         Ok(Ok(session))
-    }
-
-    /// The reason if the catalogue does not offer the session's terms in any country.
-    fn not_offered(&self, session: &Session) -> Option<Unavailable> {
-        let terms = &session.terms;
-        let side = match terms.flow {
-            Some(Flow::OnRamp) => Some(Side::OnRamp),
-            Some(Flow::OffRamp) => Some(Side::OffRamp),
-            Some(Flow::Swap) | None => None,
-        };
-        let token = terms.target_token.as_deref();
-        let served = self.catalogue.serves(terms.currency.code(), token, side);
-        let swaps =
-            terms.flow != Some(Flow::Swap) || self.catalogue.swaps_in(terms.currency).is_some();
-        let closed = (!swaps).then_some(Ineligible::CorridorNotAvailable);
-        served.err().or(closed).map(Unavailable::NotOffered)
     }
 
     async fn unavailable(&self, access: &GateAccess) -> StoreResult<Option<Unavailable>> {

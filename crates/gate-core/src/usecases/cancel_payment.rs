@@ -1,6 +1,6 @@
 //! Cancelling a payment that its user has given up. The rail decides whether it still can be cancelled.
 
-use kernel::{StoreError, StoreResult, Upstreams};
+use kernel::{StoreError, Upstreams};
 use partner_core::Tenant;
 use partner_core::races::retry_lost_races;
 
@@ -10,8 +10,7 @@ use super::watch_rails::note;
 use crate::embed::SessionToken;
 use crate::error::GateError;
 use crate::ports::{CancelReport, GivenUp, Rail};
-use crate::rail::{PaymentId, RailId, RailKind, RailRecord, RailReport, RailState};
-use crate::session::SessionId;
+use crate::rail::{PaymentId, RailRecord, RailReport, RailState};
 
 #[derive(Clone)]
 pub struct CancelPayment {
@@ -60,7 +59,7 @@ impl CancelPayment {
         if !self.context.admits(who, token).await? {
             return Err(CancelError::TokenExpired);
         }
-        let record = self.find(who, token.session, payment).await?;
+        let record = self.context.payment_of(who, token.session, payment).await?;
         let record = record.ok_or(CancelError::NotFound)?;
         // The partner itself began a payment that is not hosted, on the rail routes.
         if record.state != RailState::Processing || record.hosted.is_none() {
@@ -79,23 +78,6 @@ impl CancelPayment {
                 retry_lost_races(|| self.end(rail, who, &record)).await?
             }
         }
-    }
-
-    /// The session's payment of this id. The id does not say the kind of its record.
-    async fn find(
-        &self,
-        who: &Tenant,
-        session: SessionId,
-        payment: PaymentId,
-    ) -> StoreResult<Option<RailRecord>> {
-        for kind in RailKind::ALL {
-            let id = RailId::of_payment(kind, payment);
-            let found = self.context.store.rail_get(who, id).await?;
-            if let Some(record) = found.filter(|record| record.session == session) {
-                return Ok(Some(record));
-            }
-        }
-        Ok(None)
     }
 
     /// Remembers that the rail knows the payment, so that it never begins again.

@@ -12,6 +12,7 @@ use crate::error::GateError;
 use crate::events::{EventFactory, RenderResource, Resource};
 use crate::idempotent::Decision;
 use crate::ports::{GateStore, GateTx};
+use crate::rail::{PaymentId, RailId, RailKind, RailRecord};
 use crate::session::{Session, SessionAction, SessionId, SessionRefusal};
 use crate::signed_quote::{Issue, Lifetime, QuoteTerms, SignedQuote, SignedQuoteId, Unsigned};
 
@@ -56,6 +57,23 @@ impl GateContext {
     pub(super) async fn admits(&self, who: &Tenant, token: SessionToken) -> StoreResult<bool> {
         let found = self.store.session_get(who, token.session).await?;
         Ok(found.is_none_or(|seen| seen.value.admits(token)))
+    }
+
+    /// The session's payment of this id. The id does not say the kind of its record.
+    pub(super) async fn payment_of(
+        &self,
+        who: &Tenant,
+        session: SessionId,
+        payment: PaymentId,
+    ) -> StoreResult<Option<RailRecord>> {
+        for kind in RailKind::ALL {
+            let id = RailId::of_payment(kind, payment);
+            let found = self.store.rail_get(who, id).await?;
+            if let Some(record) = found.filter(|record| record.session == session) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
     }
 
     /// Applies an action to a locked session: writes its step and the step's event.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use kernel::{StoreError, StoreResult, Timestamp};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
-use partner_core::page::Page;
+use partner_core::page::{CreatedRange, Page};
 use partner_core::sealing::Sealer;
 use partner_core::stored_response::{IdempotentRequest, IdempotentResponse, Render, RenderError};
 use serde_json::json;
@@ -36,6 +36,8 @@ pub struct CustomerSearch {
     pub email: Option<String>,
     /// Only the customer with this `external_id`, in any spelling.
     pub external_id: Option<String>,
+    /// Only customers created within this range.
+    pub created: CreatedRange,
 }
 
 // Search terms are personal data, so `Debug` omits them.
@@ -120,6 +122,7 @@ impl Customers {
             after: wanted.after,
             email: email.map(|email| email_indexes(sealer, who, email)),
             external_id: external_id.map(|id| external_id_indexes(sealer, who, id)),
+            created: wanted.created,
         };
         let rows = self
             .context

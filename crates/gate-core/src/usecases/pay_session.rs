@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kernel::rates::Side;
-use kernel::{StoreError, StoreResult, Timestamp, TraceParent, UpstreamName, Upstreams};
+use kernel::{Mode, StoreError, StoreResult, Timestamp, TraceParent, UpstreamName, Upstreams};
 use partner_core::Tenant;
 use partner_core::idempotency::{Fingerprint, OperationKey};
 use partner_core::sealing::SealRefused;
@@ -21,6 +21,7 @@ use super::redeem_quote::NoRail;
 use super::redemption::{NewRecord, NoSession, RedemptionRows, Uninstructed, instructions, redeem};
 use super::verify_user::{VerificationRefusal, VerifyUser};
 use crate::access::{GateAccess, GateDenial, may_write};
+use crate::amount::SessionAmount;
 use crate::catalogue::{Catalogue, CountryCode, Network, WalletError};
 use crate::embed::SessionToken;
 use crate::error::GateError;
@@ -31,6 +32,7 @@ use crate::ports::{GateTx, Rail, RailOrder};
 use crate::rail::{Hosted, Instructions, RailId, RailKind, RailRecord};
 use crate::session::{Session, SessionId, SessionRefusal};
 use crate::signed_quote::{Conversion, QuoteClosed, QuoteTerms, SignedQuote, SignedQuoteId};
+use crate::verification::TestVerification;
 
 #[derive(Clone)]
 pub struct PaySession {
@@ -95,8 +97,12 @@ pub enum PayError {
     #[error(transparent)]
     Input(#[from] InputError),
     /// The user is not verified.
-    #[error(transparent)]
-    Unverified(#[from] VerificationRefusal),
+    #[error("{refusal}")]
+    Unverified {
+        refusal: VerificationRefusal,
+        /// The session's amount if it asks for the verification, which only amounts of mode test do.
+        test_amount: Option<SessionAmount>,
+    },
     /// The use case could not finish.
     #[error(transparent)]
     Failed(#[from] GateError),
@@ -400,7 +406,12 @@ impl GateWrite for PaymentWrite<'_> {
         let verifying = &self.paying.verifying;
         let required = verifying.require(tx, who, &session, self.asked.country, now);
         if let Err(refusal) = required.await? {
-            return Ok(Decision::RefusedWithWrites(refusal.into()));
+            let amount = &session.terms.amount;
+            let is_test = who.mode == Mode::Test && TestVerification::of(amount).is_some();
+            return Ok(Decision::RefusedWithWrites(PayError::Unverified {
+                refusal,
+                test_amount: is_test.then(|| amount.clone()),
+            }));
         }
         let agreed = match &self.prepared {
             Prepared::Ready(agreed) => agreed.as_ref(),

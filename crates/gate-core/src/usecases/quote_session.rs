@@ -227,8 +227,7 @@ impl QuoteSession {
         let network = network.ok_or(QuoteSessionError::UnknownNetwork)?;
         let by = self.check_conversion(session, order, listing, network)?;
         self.check_wallet(session, &by, network)?;
-        let units = i64::try_from(session.terms.amount.units()).ok();
-        let amount = units.and_then(|units| Amount::from_units(units, session.terms.currency));
+        let amount = session.terms.fiat();
         Ok(Checked {
             amount: amount.ok_or(Mismatch("amount"))?,
             listing,

@@ -386,7 +386,7 @@ impl VerifyUser {
     }
 }
 
-fn shown(needed: bool, verification: Option<&Verification>) -> ShownVerification {
+pub(super) fn shown(needed: bool, verification: Option<&Verification>) -> ShownVerification {
     let state = verification.map(|it| &it.state);
     let status = VerificationStatus::shown(needed, state);
     let reason = state.and_then(VerificationState::reason);
@@ -487,6 +487,8 @@ pub(super) fn after_report(
     match verification.advance(report, now) {
         Ok(Some(step)) => rested.after(step),
         Ok(None) => rested,
+        // A user decides meanwhile.
+        Err(_) if verifier.is_simulated() => rested,
         Err(contradiction) => {
             tracing::error!(
                 session.id = %verification.session,

@@ -11,4 +11,6 @@ mod rail_progress;
 #[cfg(test)]
 mod rails;
 #[cfg(test)]
+mod scan;
+#[cfg(test)]
 mod verifications;

@@ -1,10 +1,12 @@
 //! The error responses to the refusals of the widget's quotes, payments and verifications.
 
+use gate_core::amount::SessionAmount;
 use gate_core::catalogue::WalletError;
 use gate_core::payout::PayoutError;
 use gate_core::rail::Mismatch;
 use gate_core::usecases::cancel_payment::CancelError;
 use gate_core::usecases::pay_session::{InputError, PayError};
+use gate_core::usecases::pretend::PretendError;
 use gate_core::usecases::quote_session::QuoteSessionError;
 use gate_core::usecases::verify_user::{VerificationRefusal, VerifyError};
 use http_kit::ApiError;
@@ -57,15 +59,33 @@ pub(crate) fn pay_error(error: PayError) -> ApiError {
         PayError::Session(refusal) => session_refusal(refusal),
         PayError::Closed(closed) => quote_closed(closed),
         PayError::Input(error) => input_error(error),
-        PayError::Unverified(VerificationRefusal::Required) => ApiError::new(
+        PayError::Unverified {
+            refusal,
+            test_amount,
+        } => unverified(refusal, test_amount.as_ref()),
+        PayError::Failed(error) => gate_error(error),
+    }
+}
+
+/// The message names an amount that asks for the verification, because in mode test nothing else does.
+fn unverified(refusal: VerificationRefusal, test_amount: Option<&SessionAmount>) -> ApiError {
+    let (code, message) = match refusal {
+        VerificationRefusal::Required => (
             codes::VERIFICATION_REQUIRED,
             "The user must be verified before this payment. Start the verification.",
         ),
-        PayError::Unverified(VerificationRefusal::Rejected) => ApiError::new(
+        VerificationRefusal::Rejected => (
             codes::VERIFICATION_REJECTED,
             "The verification of the user was rejected.",
         ),
-        PayError::Failed(error) => gate_error(error),
+    };
+    match test_amount {
+        None => ApiError::new(code, message),
+        Some(amount) => {
+            let amount = amount.as_str();
+            let why = format!("{message} In mode test the session's amount {amount} decides this.");
+            ApiError::new(code, why)
+        }
     }
 }
 
@@ -117,6 +137,23 @@ pub(crate) fn cancel_error(error: CancelError) -> ApiError {
             "The rail did not answer, so the payment may be cancelled or not. Read the session, or cancel again.",
         ),
         CancelError::Failed(error) => gate_error(error),
+    }
+}
+
+pub(crate) fn pretend_error(error: PretendError) -> ApiError {
+    match error {
+        PretendError::LiveMode => ApiError::new(
+            codes::LIVE_KEYS_NOT_ALLOWED,
+            "Mode live has no pretences: real money moves.",
+        ),
+        PretendError::TokenExpired => http_kit::dead_token(),
+        PretendError::NoPayment => ApiError::not_found("payment"),
+        PretendError::NoVerification => ApiError::not_found("verification"),
+        PretendError::NotSimulated => ApiError::new(
+            codes::NOT_SIMULATED,
+            "The sandbox's rail and verifier alone take part in a pretence, and another one holds this.",
+        ),
+        PretendError::Failed(error) => gate_error(error),
     }
 }
 

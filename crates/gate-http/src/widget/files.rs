@@ -7,7 +7,11 @@ use partner_core::origin::Origin;
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
 /// The folder of the widget's files, whose names contain a hash of their content.
-const ASSETS: &str = "assets/";
+pub(super) const ASSETS: &str = "assets/";
+/// The folder of the files of the sandbox's pages, whose names contain a hash too.
+pub(super) const SANDBOX: &str = "sandbox/";
+/// The npm package of the SDK.
+pub(super) const PACKAGE: &str = "penstock-gate.tgz";
 /// The folder of the demo shop's files.
 const DEMO: &str = "demo/";
 
@@ -44,10 +48,15 @@ pub(super) fn text(name: &str, places: &Places<'_>) -> String {
         .replace("{{penstock.mode}}", places.mode.as_str())
 }
 
-/// The widget's scripts and styles.
-pub(super) fn assets() -> impl Iterator<Item = (&'static str, &'static [u8])> {
+/// The scripts and styles of a folder.
+pub(super) fn of_folder(folder: &str) -> impl Iterator<Item = (&'static str, &'static [u8])> {
     let files = FILES.iter().copied();
-    files.filter(|(name, _)| name.starts_with(ASSETS))
+    files.filter(move |(name, _)| name.starts_with(folder))
+}
+
+/// The npm package. An application that installs it names the origins, so nothing is filled in.
+pub(super) fn package() -> &'static [u8] {
+    find(PACKAGE).unwrap_or_default()
 }
 
 /// The demo shop's page.
@@ -77,6 +86,7 @@ pub(super) fn kind(name: &str) -> &'static str {
         Some("css") => "text/css; charset=utf-8",
         Some("html") => "text/html; charset=utf-8",
         Some("txt") => "text/plain; charset=utf-8",
+        Some("tgz") => "application/gzip",
         _ => "application/octet-stream",
     }
 }
@@ -108,13 +118,22 @@ mod tests {
                 "embed.html",
                 vec!["content=\"http://127.0.0.1:4020\"", "content=\"test\""],
             ),
+            ("sandbox.html", vec!["content=\"http://127.0.0.1:4020\""]),
             (
                 "gate.js",
-                vec!["\"http://127.0.0.1:4020\"", "\"http://127.0.0.1:4030\""],
+                vec![
+                    "\"http://127.0.0.1:4020\"",
+                    "\"http://127.0.0.1:4030\"",
+                    "\"pk_test_\"",
+                ],
             ),
             (
                 "gate.mjs",
-                vec!["\"http://127.0.0.1:4020\"", "\"http://127.0.0.1:4030\""],
+                vec![
+                    "\"http://127.0.0.1:4020\"",
+                    "\"http://127.0.0.1:4030\"",
+                    "\"pk_test_\"",
+                ],
             ),
         ] {
             let text = text(name, &places);
@@ -135,14 +154,16 @@ mod tests {
 
     #[test]
     fn pages_refer_only_to_files_that_exist() {
-        let page = String::from_utf8(find("embed.html").unwrap().to_vec()).unwrap();
-        let named: Vec<&str> = page
-            .split('"')
-            .filter(|it| it.starts_with("/assets/"))
-            .collect();
-        assert!(named.len() >= 2, "{named:?}");
-        for name in named {
-            assert!(find(&name[1..]).is_some(), "{name}");
+        for (page, folder) in [("embed.html", "/assets/"), ("sandbox.html", "/sandbox/")] {
+            let page = String::from_utf8(find(page).unwrap().to_vec()).unwrap();
+            let named: Vec<&str> = page
+                .split('"')
+                .filter(|it| it.starts_with(folder))
+                .collect();
+            assert!(named.len() >= 2, "{named:?}");
+            for name in named {
+                assert!(find(&name[1..]).is_some(), "{name}");
+            }
         }
         assert!(demo_file("/demo/demo.js").is_some() && demo_file("/demo/demo.css").is_some());
         for other in [

@@ -1,4 +1,4 @@
-//! The widget's page, framed by a partner's page or at the top level.
+//! The widget's page, framed by a partner's page or at the top level, and the pages of the sandbox.
 
 use std::sync::Arc;
 
@@ -79,6 +79,12 @@ pub(super) async fn embed(State(checkout): State<Checkout>, RawQuery(query): Raw
 /// `GET /checkout`: the widget at the top level, which no page may frame.
 pub(super) async fn checkout(State(checkout): State<Checkout>) -> Response {
     page(&checkout.page, &Ancestors::default())
+}
+
+/// `GET /sandbox/card` and `GET /sandbox/identity`: the sandbox plays a card company or a provider of identity checks. No page may
+/// frame them.
+pub(super) async fn sandbox(State(provider): State<Page>) -> Response {
+    page(&provider, &Ancestors::default())
 }
 
 /// The response to an unknown path.

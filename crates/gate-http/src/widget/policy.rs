@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use partner_core::origin::Origin;
+use partner_core::origin::{AllowedDomain, Origin};
 
 /// The policy of the widget's page, up to the pages that may frame it.
 pub(super) fn page_policy(gate: &Origin) -> String {
@@ -19,12 +19,12 @@ pub(super) fn page_policy(gate: &Origin) -> String {
 pub(super) struct Ancestors(Vec<String>);
 
 impl Ancestors {
-    pub(super) fn of(allowed: &BTreeSet<Origin>) -> Self {
+    pub(super) fn of(allowed: &BTreeSet<AllowedDomain>) -> Self {
         let named = allowed.iter().filter(|it| it.is_policy_source());
         Self(named.map(ToString::to_string).collect())
     }
 
-    /// The origins, separated by spaces.
+    /// The origins, separated by spaces. The port `*` means every port, in a policy as in the page.
     pub(super) fn origins(&self) -> String {
         self.0.join(" ")
     }
@@ -63,8 +63,8 @@ mod tests {
 
     use super::*;
 
-    fn origin(text: &str) -> Origin {
-        Origin::parse(text, Mode::Test).unwrap()
+    fn domain(text: &str) -> AllowedDomain {
+        AllowedDomain::parse(text, Mode::Test).unwrap()
     }
 
     #[test]
@@ -73,17 +73,22 @@ mod tests {
             "https://a.example;script-src",
             "https://a.example,b",
             "http://[::1]:3000",
+            "http://[::1]:*",
         ];
-        let hostile: BTreeSet<Origin> = hostile.into_iter().filter_map(Origin::stored).collect();
-        assert_eq!(hostile.len(), 3);
+        let hostile: BTreeSet<AllowedDomain> = hostile
+            .into_iter()
+            .filter_map(AllowedDomain::stored)
+            .collect();
+        assert_eq!(hostile.len(), 4);
         assert_eq!(Ancestors::of(&hostile).sources(), " 'none'");
         assert_eq!(Ancestors::of(&hostile).origins(), "");
         let mut mixed = hostile;
-        mixed.insert(origin("https://shop.example"));
-        mixed.insert(origin("http://localhost:3000"));
+        mixed.insert(domain("https://shop.example"));
+        mixed.insert(domain("http://localhost:3000"));
+        mixed.insert(domain("http://127.0.0.1:*"));
         assert_eq!(
             Ancestors::of(&mixed).sources(),
-            " http://localhost:3000 https://shop.example"
+            " http://127.0.0.1:* http://localhost:3000 https://shop.example"
         );
     }
 

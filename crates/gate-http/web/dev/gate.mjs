@@ -2,51 +2,18 @@
 // dist. It listens on the loopback address alone, plays one session at a time, and checks no signature.
 
 import { EventEmitter, once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { extname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { ASSETS, CARD, FORM, SEPA, SWAP_TIME } from './catalogue.mjs';
+import { driftOf, FAILURES, instructionsOf, LOST, SLOW, VERIFICATIONS } from './sandbox.mjs';
+import { scanOf } from './scan.mjs';
+import { listen, send, sendFile } from './serving.mjs';
 
-export const DIST = fileURLToPath(new URL('../dist', import.meta.url));
-const SCRIPT = 'text/javascript; charset=utf-8';
-const CONTENT_TYPES = { css: 'text/css; charset=utf-8', html: 'text/html; charset=utf-8', js: SCRIPT, mjs: SCRIPT };
 const ERROR_TYPES = { 401: 'unauthorized', 403: 'forbidden', 404: 'not_found', 409: 'conflict', 429: 'rate_limited' };
 const HOUR_MS = 3_600_000;
 
-/** The assets on offer: the price of one in euro, for each chain whether it is an EVM chain, and the contracts. */
-const ASSETS = {
-  USDC: {
-    name: 'USD Coin',
-    euro: 1 / 1.08178875,
-    digits: 6,
-    chains: { polygon: true, ethereum: true, solana: false },
-    contracts: {
-      polygon: '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359',
-      ethereum: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
-      solana: 'EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v',
-    },
-  },
-  BTC: { name: 'Bitcoin', euro: 60_000, digits: 8, chains: { bitcoin: false }, contracts: {} },
-};
 const SIDES = ['on_ramp', 'off_ramp', 'swap'];
-export const SEPA = { id: 'sepa', name: 'SEPA transfer', currency: 'EUR', account: 'iban' };
-export const CARD = { id: 'card', name: 'Card', currency: 'EUR', account: null };
-const FORM = {
-  type: 'object',
-  properties: {
-    full_name: { type: 'string', title: 'Full name' },
-    born_on: { type: 'string', title: 'Date of birth', format: 'date' },
-    residence: { type: 'string', title: 'Country', enum: ['DE', 'FR'] },
-  },
-  required: ['full_name', 'born_on', 'residence'],
-};
-/** As in the sandbox, the cents of an amount choose how its verification ends, and how its first payment fails. */
-const VERIFICATIONS = { 61: 'approved', 62: 'rejected', 63: 'pending' };
-const FAILURES = { 31: 'provider_declined', 32: 'provider_error' };
-
 const BRANDING_FIELDS = ['object', 'logo_url', 'primary_color', 'secondary_color', 'accent_color', 'brand_name'];
 const MERCHANT_FIELDS = ['legal_name', 'support_url', 'terms_url', 'privacy_url'];
 const INDICATIVE_FIELDS = ['asset', 'payment_method', 'crypto_amount', 'fiat_amount', 'exchange_rate', 'fees'];
@@ -90,6 +57,10 @@ class Simulation extends EventEmitter {
   form = FORM;
   methods = [SEPA];
   instructions = null;
+  /** True for the sandbox's rail, which gives test instructions and takes what somebody pretends. */
+  isSandbox = false;
+  /** Of the gate and of the widget. */
+  origin = '';
   /** A factor of all prices. */
   rate = 1;
   /** Why there is nothing to offer, or null. */
@@ -138,7 +109,8 @@ class Simulation extends EventEmitter {
 
   view() {
     // A test may set the time of the server.
-    return { server_time: instant(), ...this.session, version: this.version.toString(16).padStart(16, '0') };
+    const version = this.version.toString(16).padStart(16, '0');
+    return { server_time: instant(), ...this.session, payment: this.show(this.session.payment), version };
   }
 
   async read(query) {
@@ -221,7 +193,7 @@ class Simulation extends EventEmitter {
     const indicative = pairs.flatMap(({ asset, network }) =>
       methods.map(({ id }) => pick(this.price({ side, asset, network, payment_method: id }), ...INDICATIVE_FIELDS)),
     );
-    return { side, assets, methods, indicative };
+    return { side, assets, methods, usual_time: side === 'swap' ? SWAP_TIME : null, indicative };
   }
 
   /** A sale is paid to an account, so it has only the methods with one. */
@@ -267,7 +239,7 @@ class Simulation extends EventEmitter {
     const isSale = side === 'off_ramp';
     const fees = { total: '', service, network: isSale ? '0.00' : '0.05', currency };
     fees.total = (Number(service) + Number(fees.network)).toFixed(2);
-    const euro = ASSETS[asset].euro * this.rate;
+    const euro = ASSETS[asset].euro * this.rate * (side === 'on_ramp' ? driftOf(this.cents, this.quotes) : 1);
     const source = ASSETS[source_asset] ?? { euro: 1 };
     const rate = isSale ? euro : source.euro / euro;
     const exchanged = Number(fiat_amount) + (isSale ? 1 : -1) * fees.total;
@@ -287,11 +259,18 @@ class Simulation extends EventEmitter {
       this.decide(this.verifiedAs);
     } else if (this.session.verification.status === 'required' && this.verifyBy !== 'none') {
       this.decide(this.verifyBy ? 'pending' : VERIFICATIONS[this.cents]);
-      if (asks(null)) this.later(() => this.decide('approved'));
+      if (asks(null) && this.cents === '63') this.later(() => this.decide('approved'));
     }
-    const url = asks('url') ? 'https://verify.example/start' : null;
+    return this.verificationTask();
+  }
+
+  verificationTask() {
+    const { verification } = this.session;
+    const asks = (by) => this.verifyBy === by && verification.status === 'pending';
+    const ownUrl = asks(null) && this.cents === '64' ? `${this.origin}/sandbox/identity` : null;
+    const url = asks('url') ? 'https://verify.example/start' : ownUrl;
     const form = asks('form') ? this.form : null;
-    return { object: 'embed_verification', ...this.session.verification, url, form, expires_at: null };
+    return { object: 'embed_verification', ...verification, url, form, expires_at: null };
   }
 
   decide(status, reason = null) {
@@ -310,22 +289,34 @@ class Simulation extends EventEmitter {
     this.checkPayment(body);
     this.paid = body;
     Object.assign(this.quote, { status: 'consumed', consumed_at: instant() });
+    const id = `pay_${this.payments.length + 1}`;
     const payment = {
       object: 'embed_payment',
-      id: `pay_${this.payments.length + 1}`,
+      id,
       status: 'processing',
       ...pick(this.quote, ...PRICE_FIELDS),
       ...pick({}, 'received', 'failure_code', 'failure_reason', 'failure_message'),
-      instructions: this.instructions ?? this.instruct(),
+      instructions: this.instructions ?? this.instruct(id),
       pay_until: instant(72 * HOUR_MS),
       tx_refid: 'tx_simulation_0001',
       created_at: instant(),
     };
     this.payments.push(payment);
-    this.keys.set(key, structuredClone(payment));
+    this.keys.set(key, structuredClone(this.show(payment)));
     this.report({}, { payment });
-    this.later(() => this.finish(payment));
-    return payment;
+    if (!this.isSandbox || !LOST.includes(this.cents)) this.later(() => this.finish(payment));
+    return this.show(payment);
+  }
+
+  /** A payment as the widget reads it: with what the customer scans for the rest. */
+  show(payment) {
+    if (payment?.status !== 'processing' || !payment.instructions) return payment;
+    const { amount, ...due } = this.due(payment);
+    const digits = ASSETS[due.asset]?.digits ?? 2;
+    const rest = (amount - (payment.received?.amount ?? 0)).toFixed(digits);
+    const contract = ASSETS[due.asset]?.contracts[due.network];
+    const scan = rest > 0 ? scanOf(payment.instructions, { ...due, amount: rest, contract }) : undefined;
+    return { ...payment, instructions: { ...payment.instructions, ...(scan && { scan }) } };
   }
 
   checkPayment({ quote_id, wallet_address, payout }) {
@@ -346,13 +337,15 @@ class Simulation extends EventEmitter {
 
   /** What the customer sends for a quote or a payment. */
   due({ side, asset, network, crypto_amount, source_asset, source_network, source_amount, fiat_amount }) {
-    if (side === 'on_ramp') return { amount: fiat_amount, currency: 'EUR', asset: null, network: null };
+    if (side === 'on_ramp') return { amount: fiat_amount, currency: this.session.currency, asset: null, network: null };
     if (side === 'off_ramp') return { amount: crypto_amount, currency: null, asset, network };
     return { amount: source_amount, currency: null, asset: source_asset, network: source_network };
   }
 
-  instruct() {
-    const { amount, currency, asset, network } = this.due(this.quote);
+  instruct(id) {
+    const due = this.due(this.quote);
+    const { amount, currency, asset, network } = due;
+    if (this.isSandbox) return instructionsOf({ ...this.quote, id }, due, this.origin);
     if (asset) return { address: '0x52908400098527886E0F7030069857D2E4169EE7', network, asset, amount };
     const account = { account_holder: 'Example Payments', iban: 'DE89370400440532013000', bic: 'COBADEFFXXX' };
     return { type: 'bank_transfer', ...account, reference: 'PS7K42QX9M', amount, currency };
@@ -379,9 +372,35 @@ class Simulation extends EventEmitter {
     this.report({}, failure_code ? {} : { status: 'completed' });
   }
 
-  cancelPayment(id) {
+  findPayment(id) {
     const payment = this.payments.find((one) => one.id === id);
     refuseIf(!payment, 404, 'resource_not_found');
+    return payment;
+  }
+
+  /** Somebody pretends to the sandbox's rail that the money was sent, or declines the payment. An end stays as it is. */
+  pretendPayment(id, what) {
+    refuseIf(this.session.mode === 'live', 403, 'live_keys_not_allowed');
+    const payment = this.findPayment(id);
+    refuseIf(payment.instructions.type !== 'sandbox', 409, 'not_simulated');
+    if (what === 'send' && !SLOW.includes(this.cents)) this.finish(payment);
+    if (what === 'decline' && payment.status === 'processing')
+      this.report({ status: 'failed', failure_code: 'provider_declined' });
+    return payment;
+  }
+
+  /** Somebody decides on the page of the sandbox. An end stays as it is. */
+  pretendVerification(what) {
+    const { status } = this.session.verification;
+    refuseIf(this.session.mode === 'live', 403, 'live_keys_not_allowed');
+    refuseIf(['not_required', 'required'].includes(status), 404, 'resource_not_found');
+    refuseIf(this.verifyBy !== null, 409, 'not_simulated');
+    if (status === 'pending') this.decide(what === 'approve' ? 'approved' : 'rejected');
+    return this.verificationTask();
+  }
+
+  cancelPayment(id) {
+    const payment = this.findPayment(id);
     refuseIf(payment.status !== 'processing', 409, 'payment_not_cancellable');
     this.report({ status: 'cancelled' });
     return payment;
@@ -411,24 +430,13 @@ class Simulation extends EventEmitter {
     if (call === 'POST /payments') return [201, this.pay(body, headers['idempotency-key'])];
     if (call === 'POST /cancel') return [200, this.cancel()];
     const [, id] = /^POST \/payments\/([^/]+)\/cancel$/.exec(call) ?? [];
-    refuseIf(!id, 404, 'route_not_found');
-    return [200, this.cancelPayment(id)];
+    if (id) return [200, this.cancelPayment(id)];
+    const [, paid, pretended] = /^POST \/test_helpers\/payments\/([^/]+)\/(send|decline)$/.exec(call) ?? [];
+    if (paid) return [200, this.pretendPayment(paid, pretended)];
+    const [, decided] = /^POST \/test_helpers\/verification\/(approve|reject)$/.exec(call) ?? [];
+    refuseIf(!decided, 404, 'route_not_found');
+    return [200, this.pretendVerification(decided)];
   }
-}
-
-/** Listens on the loopback address, on a free port unless one is named. */
-export async function listen(handle, port = 0) {
-  const server = createServer((request, response) => {
-    const handled = handle(request, response, new URL(request.url, 'http://loopback'));
-    Promise.resolve(handled).catch((error) => response.writeHead(500).end(String(error.stack)));
-  });
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  const close = () => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  };
-  return { origin: `http://127.0.0.1:${server.address().port}`, close };
 }
 
 /** The JSON of a request, or undefined if its body is empty. */
@@ -441,25 +449,6 @@ export async function readBody(request) {
   } catch {
     throw new Refused(400, 'invalid_json');
   }
-}
-
-/** Sends an object as JSON, or a text, which is a page unless `type` says otherwise. */
-export function send(response, status, body, { type = 'html', ...headers } = {}) {
-  const isText = typeof body === 'string';
-  const kind = isText ? CONTENT_TYPES[type] : 'application/json';
-  response.writeHead(status, { 'Content-Type': kind, 'Cache-Control': 'no-store', ...headers });
-  response.end(isText ? body : JSON.stringify(body));
-}
-
-/** Sends a file of dist with its placeholders filled. */
-export async function sendFile(response, path, places, headers = {}) {
-  const file = join(DIST, path);
-  const type = extname(path).slice(1);
-  if (!CONTENT_TYPES[type] || !existsSync(file)) return response.writeHead(404).end();
-  const content = (await readFile(file, 'utf8')).replace(/\{\{penstock\.(\w+)\}\}/g, (_, place) => places[place]);
-  // Pages of partners load the scripts of the SDK.
-  const access = path.startsWith('/gate.') && { 'Access-Control-Allow-Origin': '*' };
-  return send(response, 200, content, { type, 'X-Content-Type-Options': 'nosniff', ...access, ...headers });
 }
 
 /** A gate and the widget's origin on one address, with one partner. */
@@ -475,7 +464,8 @@ class Gate {
 
   /** Begins a session with these settings. */
   use(settings = {}) {
-    this.simulation = new Simulation({ returnUrl: `${this.origin}/shop`, ...settings });
+    const { origin } = this;
+    this.simulation = new Simulation({ origin, returnUrl: `${origin}/shop`, ...settings });
   }
 
   handle(request, response, url) {
@@ -483,21 +473,24 @@ class Gate {
     if (pathname.startsWith('/v1/embed/')) return this.serveApi(request, response, url);
     if (pathname === '/health') return send(response, 200, { status: 'ok' });
     // The policy also allows pages that `origins` lacks: a test sees that the widget says nothing to them.
-    if (pathname === '/embed') return this.sendWidget(response, this.origins.join(' '), "'self' http://localhost:*");
-    if (pathname === '/checkout') return this.sendWidget(response, '', "'none'");
+    if (pathname === '/embed')
+      return this.sendPage(response, 'embed.html', this.origins.join(' '), "'self' http://localhost:*");
+    if (pathname === '/checkout') return this.sendPage(response, 'embed.html');
+    if (['/sandbox/card', '/sandbox/identity'].includes(pathname)) return this.sendPage(response, 'sandbox.html');
     // Pages of the partner.
     if (['/shop', '/parent'].includes(pathname)) return send(response, 200, '<!doctype html><title>Shop</title>');
-    return sendFile(response, pathname, { gate_origin: this.origin, widget_origin: this.origin });
+    return sendFile(response, pathname, { gate_origin: this.origin, widget_origin: this.origin, mode: 'test' });
   }
 
-  sendWidget(response, origins, ancestors) {
+  /** Sends a page that no other page may frame, or the widget for the frames of `origins`. */
+  sendPage(response, file, origins = '', ancestors = "'none'") {
     const policy = [
       "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https: data:; font-src 'self'",
       `connect-src ${this.origin}; frame-ancestors ${ancestors}; base-uri 'none'; form-action 'none'`,
       "require-trusted-types-for 'script'; trusted-types 'none'",
     ];
     const places = { gate_origin: this.origin, mode: 'test', origins };
-    return sendFile(response, 'embed.html', places, {
+    return sendFile(response, file, places, {
       'Content-Security-Policy': policy.join('; '),
       'Cross-Origin-Opener-Policy': 'same-origin',
       'Referrer-Policy': 'no-referrer',
@@ -568,6 +561,7 @@ export async function start(port) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { origin } = await start(Number(process.argv[2] ?? 4031));
-  console.log(`${origin}/checkout#publishable_key=pk_test_dev&client_secret=gsec_dev`);
+  const gate = await start(Number(process.argv[2] ?? 4031));
+  gate.use({ isSandbox: true, holdMs: 30_000 });
+  console.log(`${gate.origin}/checkout#publishable_key=pk_test_dev&client_secret=gsec_dev`);
 }

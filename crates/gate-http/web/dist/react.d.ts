@@ -9,7 +9,8 @@ export interface RampCheckoutProps extends GateRampOptions, GateRampCallbacks {
 /**
  * The hosted checkout as a React component.
  *
- * A new theme or new callbacks apply without a new start; a change of any other option starts the widget again.
+ * A new theme or new callbacks apply without a new start; a change of any other option starts the widget again. A wrong or missing option
+ * never throws: the component shows nothing, calls `onError`, and writes the error to the console.
  * Callbacks are UX signals only. Signed webhooks, or reads by your server, decide.
  */
 export declare function RampCheckout(props: RampCheckoutProps): ReactElement;

@@ -9,7 +9,7 @@ use gate_core::profile::GateProfile;
 use gate_core::session::SessionId;
 use kernel::{Clock, Entropy, Mode, Timestamp};
 use partner_core::key::{KeyKind, NewKey};
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::{Partner, PartnerId, PartnerStatus, Tenant};
 use runtime::{Config, Ports, Runtime, Sources};
 use test_support::http::{json, send};
@@ -73,7 +73,7 @@ pub(crate) async fn provision(runtime: &Runtime) -> Tenant {
     };
     let profile = GateProfile {
         enabled: true,
-        allowed_domains: [Origin::stored("https://shop.example").unwrap()].into(),
+        allowed_domains: [AllowedDomain::stored("https://shop.example").unwrap()].into(),
         rails: true,
         ..GateProfile::default()
     };

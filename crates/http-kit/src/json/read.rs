@@ -55,6 +55,10 @@ impl FieldError {
         Self { field, ..self }
     }
 
+    fn is_amount(&self) -> bool {
+        self.field.rsplit('.').next() == Some("amount")
+    }
+
     /// The body's own field that is missing, if that is the error.
     pub(super) fn missing_field(&self) -> Option<&str> {
         let own = !self.field.is_empty() && !self.field.contains(['.', '[']);
@@ -70,6 +74,16 @@ fn push_key(path: &mut String, key: &str) {
     path.extend(key.chars().take(64));
 }
 
+/// What a text is expected to be. A number in its place is a usual mistake for an amount, so that error shows an example.
+const STRING: &str = "a string";
+const AMOUNT: &str = "a string such as \"100.00\"";
+
+/// Names in quotes, with commas between them.
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(", ")
+}
+
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = if self.field.is_empty() {
@@ -79,6 +93,9 @@ impl fmt::Display for FieldError {
         };
         match &self.what {
             What::Missing => write!(f, "{path} is required."),
+            What::Expected(expected) if expected == STRING && self.is_amount() => {
+                write!(f, "{path} must be {AMOUNT}.")
+            }
             What::Expected(expected) => write!(f, "{path} must be {expected}."),
             What::Other(text) => write!(f, "{path}: {text}."),
         }
@@ -108,13 +125,15 @@ impl de::Error for FieldError {
     }
 
     fn unknown_variant(_: &str, values: &'static [&'static str]) -> Self {
-        let list: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
-        Self::expected(format!("one of {}", list.join(", ")))
+        Self::expected(format!("one of {}", listed(values)))
     }
 
     /// The path has the field already, because it ends with the key that was read.
-    fn unknown_field(_: &str, _: &'static [&'static str]) -> Self {
-        Self::custom("this field is not accepted here")
+    fn unknown_field(_: &str, accepted: &'static [&'static str]) -> Self {
+        let accepted = listed(accepted);
+        Self::custom(format!(
+            "this field is not accepted here; the accepted fields are {accepted}"
+        ))
     }
 
     fn missing_field(field: &'static str) -> Self {
@@ -213,7 +232,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, FieldError> {
         match self.value {
             Value::Text(_) | Value::StandIn => self.deserialize_any(visitor),
-            _ => Err(self.mismatch("a string")),
+            _ => Err(self.mismatch(STRING)),
         }
     }
 
@@ -274,7 +293,7 @@ impl<'de> Deserializer<'de> for Node<'de> {
         let value = match &self.value {
             Value::Text(value) => value.as_ref(),
             Value::StandIn => values.first().copied().unwrap_or_default(),
-            _ => return Err(self.mismatch("a string")),
+            _ => return Err(self.mismatch(STRING)),
         };
         let value: StrDeserializer<'_, FieldError> = value.into_deserializer();
         visitor.visit_enum(value)

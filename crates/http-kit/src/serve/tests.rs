@@ -3,6 +3,7 @@ mod stopping;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::routing::{get, post};
+use partner_core::events::Service;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -90,7 +91,7 @@ async fn start(change: impl FnOnce(&mut Options)) -> Server {
     let at = listener.local_addr().unwrap();
     let stop = CancellationToken::new();
     let calls = Arc::<Calls>::default();
-    let router = finish(routes(Arc::clone(&calls)), site());
+    let router = finish(routes(Arc::clone(&calls)), Service::Pools, site());
     let task = tokio::spawn(serve(listener, router, options, stop.clone()));
     Server {
         at,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use kernel::{Entropy, Timestamp};
 
-use super::schedule::Schedule;
+use super::schedule::{RetryAdvice, Schedule};
 
 /// An endpoint was down if one of its deliveries failed and was created longer ago than this.
 pub const MIN_OUTAGE: Duration = Duration::from_secs(60);
@@ -85,11 +85,16 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// The outcome of a failed attempt after `before` earlier failures.
+    /// The outcome of a failed attempt with this advice, after `before` earlier failures.
     #[must_use]
-    pub fn of_failure(before: u32, schedule: &Schedule, entropy: &dyn Entropy) -> Self {
+    pub fn of_failure(
+        before: u32,
+        advice: RetryAdvice,
+        schedule: &Schedule,
+        entropy: &dyn Entropy,
+    ) -> Self {
         schedule
-            .wait(before.saturating_add(1), entropy)
+            .wait(before.saturating_add(1), advice, entropy)
             .map_or(Self::GivenUp, Self::RetryAfter)
     }
 }
@@ -319,7 +324,9 @@ mod tests {
     fn failed_delivery_is_repeated_until_schedule_ends() {
         let schedule = Schedule::new(vec![Duration::from_secs(10), Duration::from_secs(60)]);
         let ends: Vec<AttemptOutcome> = (0..4)
-            .map(|before| AttemptOutcome::of_failure(before, &schedule, &Nothing))
+            .map(|before| {
+                AttemptOutcome::of_failure(before, RetryAdvice::Usual, &schedule, &Nothing)
+            })
             .collect();
         assert_eq!(
             ends,

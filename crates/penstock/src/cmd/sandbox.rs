@@ -6,6 +6,7 @@ mod client;
 mod demo;
 mod event;
 mod event_log;
+mod forward;
 mod inbox;
 mod listener;
 mod receiver;
@@ -16,10 +17,11 @@ mod tour;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use gate_service::{BoundService, PublicOrigins, StartError};
 use kernel::Mode;
-use runtime::config::{Database, Group};
+use runtime::config::Database;
 use runtime::shutdown::serve_and_close;
 use runtime::telemetry::Telemetry;
 use runtime::{Config, Ports, Runtime};
@@ -33,6 +35,7 @@ use crate::terminal::Terminal;
 use client::Client;
 use demo::Demo;
 use event_log::EventLog;
+use forward::Forward;
 use inbox::EVENTS_PORT;
 use receiver::Receiver;
 use shop::{BoundShop, Shop};
@@ -42,6 +45,8 @@ const DEFAULT_FOLDER: &str = "penstock-data";
 
 /// The public listeners of the sandbox: the two APIs and the widget.
 const LISTENERS: usize = 3;
+/// How long a payment in the widget is in progress, so that a person can look at its page meanwhile.
+const SETTLES_AFTER: Duration = Duration::from_secs(30);
 
 /// The sandbox's folder and ports.
 #[derive(Debug, clap::Args)]
@@ -61,6 +66,9 @@ pub(crate) struct SandboxArgs {
     /// Port of the demo shop on 127.0.0.1 [default: 4050, or a free port; `demo.json` stores it]
     #[arg(long, value_name = "PORT")]
     demo_port: Option<u16>,
+    /// Your own server, to which the demo partner's events are also sent, such as http://127.0.0.1:3000/webhooks
+    #[arg(long, value_name = "URL", value_parser = Forward::parse, conflicts_with = "check")]
+    events_to: Option<Forward>,
     #[arg(long, hide = true)]
     port: Option<String>,
     /// Performs the main job over HTTP, prints each step and exits with 0 or 1
@@ -119,11 +127,12 @@ async fn run_on(
 ) -> Result<ExitCode, Failure> {
     let base = &runtime.base;
     let installation = Installation::on(base.clone());
-    let receiver = free_receiver(command.check).await?;
+    let receiver = free_receiver(command).await?;
     let made = Demo::read_or_make(folder, receiver.port, &*base.clock, &*base.entropy)?;
     let (demo, fresh) = made;
     demo.settle(&installation, fresh).await?;
-    let receiver = receiver_of(&demo, receiver, terminal).await;
+    let receiver = receiver_of(&demo, receiver, command, terminal).await?;
+    let is_listening = receiver.is_some();
     let clock = Arc::clone(&base.clock);
     let log = Arc::new(EventLog::new());
     let heard = Arc::clone(&log);
@@ -153,6 +162,7 @@ async fn run_on(
         },
         demo: demo.clone(),
         log,
+        is_listening,
         clock: Arc::clone(&base.clock),
         entropy: Arc::clone(&base.entropy),
     });
@@ -188,28 +198,39 @@ fn start_failure(error: &StartError) -> String {
 }
 
 /// Listens on the usual port, or on a free one if another program has it. A check leaves the usual port to the sandbox.
-async fn free_receiver(is_check: bool) -> Result<Receiver, Failure> {
-    let usual = if is_check { 0 } else { EVENTS_PORT };
-    let receiver = match Receiver::listen_on(usual).await {
+async fn free_receiver(command: &SandboxArgs) -> Result<Receiver, Failure> {
+    let usual = if command.check { 0 } else { EVENTS_PORT };
+    let receiver = match Receiver::listen_on(usual, command.events_to.clone()).await {
         Ok(receiver) => Ok(receiver),
-        Err(_) => Receiver::listen().await,
+        Err(_) => Receiver::listen_on(0, command.events_to.clone()).await,
     };
     receiver.map_err(|error| Failure::Failed(format!("cannot open a port for events: {error}")))
 }
 
-/// The receiver on the demo partner's port, which `demo.json` stores. Returns `None` if another program listens there.
-async fn receiver_of(demo: &Demo, free: Receiver, terminal: &Terminal) -> Option<Receiver> {
-    if free.port == demo.events_port {
-        return Some(free);
+/// The receiver on the demo partner's port, which `demo.json` stores. Returns `None` if another program listens there, which is an
+/// error if the sandbox has to send the events on.
+async fn receiver_of(
+    demo: &Demo,
+    free: Receiver,
+    command: &SandboxArgs,
+    terminal: &Terminal,
+) -> Result<Option<Receiver>, Failure> {
+    let port = demo.events_port;
+    if free.port == port {
+        return Ok(Some(free));
     }
-    let receiver = Receiver::listen_on(demo.events_port).await;
+    let receiver = Receiver::listen_on(port, command.events_to.clone()).await;
+    if receiver.is_err() && command.events_to.is_some() {
+        return Err(Failure::Failed(format!(
+            "--events-to: another program listens on port {port} and receives the events; stop it"
+        )));
+    }
     if receiver.is_err() {
         terminal.remark(&format!(
-            "note: another program listens on port {} and receives the events, so they are not shown here",
-            demo.events_port
+            "note: another program listens on port {port} and receives the events, so they are not shown here"
         ));
     }
-    receiver.ok()
+    Ok(receiver.ok())
 }
 
 /// Both services, bound to their addresses.
@@ -359,10 +380,6 @@ fn configuration(
         added.push(("LOG_FORMAT", "text".to_owned()));
     }
     let mut config = runtime::Config::load(&given.sources(added))?.config;
-    // A developer may create many sessions while testing an integration. A limit that was set explicitly stays.
-    let limited = std::env::var_os("PENSTOCK_THROTTLE_CREATE_SESSION").is_some();
-    if let Some(limits) = config.gate_limits.as_mut().filter(|_| !limited) {
-        limits.set(Group::CreateSession, Vec::new());
-    }
+    config.sandbox_settles_after.get_or_insert(SETTLES_AFTER);
     Ok(config)
 }

@@ -6,7 +6,7 @@ use crate::fixture::{ACME, GATED, Installation, KEYS, POOL, SHOP, acme, apply};
 use gate_core::profile::GateProfile;
 use partner_core::events::{Service, secret_place};
 use partner_core::key::{KeyId, KeyKind, NewKey};
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::usecases::keys::{Keys, ListedKey};
 use pools_core::profile::{PoolId, PoolTerms, PoolsProfile};
 use runtime::OpenedBase;
@@ -152,7 +152,11 @@ async fn gate_table_sets_access_to_gate() {
         ["partner acme: created", "partner acme: gate created"]
     );
     let stored = gate(&base).await.unwrap();
-    let domains: Vec<&str> = stored.allowed_domains.iter().map(Origin::as_str).collect();
+    let domains: Vec<&str> = stored
+        .allowed_domains
+        .iter()
+        .map(AllowedDomain::as_str)
+        .collect();
     assert_eq!(domains, ["https://xn--bcher-kva.example"]);
     let again = full.replace("Bücher.example", "xn--bcher-kva.example:443");
     assert!(apply(&base, &again).await.unwrap().changed.is_empty());

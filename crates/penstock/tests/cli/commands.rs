@@ -36,6 +36,27 @@ fn unknown_partner_is_reported_with_database_and_most_similar_name() {
     assert_eq!(done.err, "--amount: expected an amount greater than zero\n");
 }
 
+// rule: cli.apply-file, cli.exit-codes, cli.json
+#[test]
+fn file_without_its_flag_is_refused_with_the_right_command() {
+    let installation = Installation::in_a_file();
+    let done = installation.run(&["apply", "p.toml"]);
+    assert_eq!((done.code, done.out.as_str()), (2, ""), "{done:?}");
+    assert!(
+        done.err.contains("unexpected argument 'p.toml'"),
+        "{done:?}"
+    );
+    assert!(done.err.contains("penstock apply -f p.toml"), "{done:?}");
+    let done = installation.run(&["--output", "json", "apply", "p.toml", "--dry-run"]);
+    assert_eq!(done.code, 2, "{done:?}");
+    assert!(
+        done.error().contains("penstock apply -f p.toml"),
+        "{done:?}"
+    );
+    let done = installation.run(&["verify", "p.toml"]);
+    assert!(!done.err.contains("-f p.toml"), "{done:?}");
+}
+
 // rule: cli.key.create, cli.webhook.rotate
 #[test]
 fn failed_output_exits_1_and_names_what_was_lost() {

@@ -9,7 +9,7 @@ use kernel::Mode;
 use partner_core::events::Service;
 use partner_core::{PartnerId, Tenant};
 use serde_json::Value;
-use test_support::http::{json, nowhere, send, try_send};
+use test_support::http::{Reply, Upstream, json, nowhere, send, try_send};
 use test_support::program::{PATIENCE, eventually, full_pipe, lines_of, signal};
 
 use crate::fixture::{Installation, POOL};
@@ -58,6 +58,7 @@ fn failed_check_names_step_and_exits_1() {
 pub(crate) struct Sandbox {
     process: Child,
     lines: Receiver<String>,
+    log: Receiver<String>,
     printed: Vec<String>,
 }
 
@@ -65,6 +66,10 @@ impl Sandbox {
     /// Starts a sandbox in the folder `s` and waits until both services listen. Its receiver of events gets a port of its own, because
     /// other sandboxes of these tests would take the usual one while this one is stopped.
     pub(crate) fn start(installation: &Installation, more: &[&str]) -> Self {
+        Self::start_with(installation, more, &[])
+    }
+
+    fn start_with(installation: &Installation, more: &[&str], settings: &[(&str, &str)]) -> Self {
         static USUAL: OnceLock<Option<TcpListener>> = OnceLock::new();
         USUAL.get_or_init(|| TcpListener::bind("127.0.0.1:9999").ok());
         let words = [
@@ -82,15 +87,18 @@ impl Sandbox {
         ];
         let mut process = installation
             .program(&[&words, more].concat())
+            .envs(settings.iter().copied())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
         let lines = lines_of(process.stdout.take().unwrap());
+        let log = lines_of(process.stderr.take().unwrap());
         let printed = Vec::new();
         let mut started = Self {
             process,
             lines,
+            log,
             printed,
         };
         started.read_until("pools-service listening on http://127.0.0.1:");
@@ -109,6 +117,13 @@ impl Sandbox {
                 return line;
             }
         }
+    }
+
+    /// Reads the log until a line contains `text`, and returns that line.
+    fn logged(&self, text: &str) -> String {
+        let mut lines = std::iter::from_fn(|| self.log.recv_timeout(PATIENCE).ok());
+        let found = lines.find(|line| line.contains(text));
+        found.expect("the sandbox should log this line")
     }
 
     /// The gate's address.
@@ -131,13 +146,21 @@ impl Sandbox {
     }
 }
 
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // A process that has ended cannot be killed.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
 pub(crate) fn demo_of(installation: &Installation) -> Value {
     let kept = std::fs::read_to_string(installation.folder.path().join("s/demo.json")).unwrap();
     serde_json::from_str(&kept).unwrap()
 }
 
 /// One start, which prints and serves everything that a developer needs.
-// rule: cli.sandbox.start, cli.sandbox.demo-shop, cli.sandbox.events, openapi.examples, throttle.create-session-of-partner
+// rule: cli.sandbox.start, cli.sandbox.demo-shop, cli.sandbox.events, cli.sandbox.loopback, openapi.examples, throttle.create-session-of-partner
 #[test]
 fn sandbox_prints_credentials_and_serves_shop_services_and_events() {
     let installation = Installation::in_a_file();
@@ -146,13 +169,22 @@ fn sandbox_prints_credentials_and_serves_shop_services_and_events() {
     assert_prints_credentials_and_calls(&sandbox, &demo);
     assert_shop_serves_no_secret(&sandbox, &demo);
     assert_takes_example_order(&sandbox, &demo);
-    let session = create_many_sessions(&sandbox, &demo);
+    assert_allows_every_port_of_this_machine(&sandbox, &demo);
+    let session = create_sessions_up_to_limit(&sandbox, &demo);
     let line = sandbox.read_until(&session);
     let shown = format!("event gate_session.created {session} both signatures verified");
     assert!(line.ends_with(&shown), "{line}");
     sandbox.stop();
     // The partner keeps its port, so events that were not delivered arrive after a restart.
     assert!(demo["events_port"].as_u64().unwrap() > 0);
+    let raised = [("PENSTOCK_THROTTLE_CREATE_SESSION", "250/60s")];
+    let sandbox = Sandbox::start_with(&installation, &[], &raised);
+    let created = create_session(&sandbox, &demo, "raised");
+    assert!(
+        created.contains("x-ratelimit-limit-short: 250\r\n"),
+        "{created}"
+    );
+    sandbox.stop();
 }
 
 /// The start prints at most twelve lines.
@@ -218,19 +250,138 @@ fn assert_takes_example_order(sandbox: &Sandbox, demo: &Value) {
     );
 }
 
-/// Creates more sessions than a service allows, and returns the id of the last one.
-fn create_many_sessions(sandbox: &Sandbox, demo: &Value) -> String {
+/// A developer's own page on any port may start the widget, and sessions may lead back to it.
+fn assert_allows_every_port_of_this_machine(sandbox: &Sandbox, demo: &Value) {
+    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
+    for (page, allowed) in [
+        ("http://127.0.0.1:49300", true),
+        ("http://localhost:5173", true),
+        ("https://localhost:8443", true),
+        ("http://127.0.0.2:49300", false),
+        ("https://other.example", false),
+    ] {
+        let (started, created) = if allowed { (200, 201) } else { (403, 400) };
+        assert_eq!(started_from(sandbox, demo, page), started, "{page}");
+        let body = format!(r#"{{"amount":"1","currency":"EUR","return_url":"{page}/done"}}"#);
+        let headers = [("Authorization", &*bearer), ("Idempotency-Key", page)];
+        let (status, session) = exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, &body);
+        assert_eq!(status, created, "{page}: {session}");
+    }
+}
+
+fn create_session(sandbox: &Sandbox, demo: &Value, key: &str) -> String {
     let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
     let body = r#"{"amount":"1","currency":"EUR","return_url":"https://shop.example/done"}"#;
+    let headers = [("Authorization", &*bearer), ("Idempotency-Key", key)];
+    send(sandbox.gate(), "POST /v1/gate_sessions", &headers, body)
+}
+
+/// Creates sessions until the documented limit refuses one, and returns the id of the last one. A new window may open meanwhile.
+fn create_sessions_up_to_limit(sandbox: &Sandbox, demo: &Value) -> String {
     let mut last = String::new();
-    for number in 0..15 {
-        let key = format!("key-{number}");
-        let headers = [("Authorization", &*bearer), ("Idempotency-Key", &*key)];
-        let (status, session) = exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, body);
-        assert_eq!(status, 201, "{number}: {session}");
-        session["id"].as_str().unwrap().clone_into(&mut last);
+    for number in 0..30 {
+        let created = create_session(sandbox, demo, &format!("key-{number}"));
+        assert!(
+            created.contains("x-ratelimit-limit-short: 10\r\n"),
+            "{created}"
+        );
+        if created.starts_with("HTTP/1.1 429 ") {
+            assert!(created.contains("\r\nretry-after-short: "), "{created}");
+            return last;
+        }
+        assert!(created.starts_with("HTTP/1.1 201 "), "{created}");
+        json(&created)["id"].as_str().unwrap().clone_into(&mut last);
     }
-    last
+    panic!("the sandbox does not limit creates");
+}
+
+// rule: cli.sandbox.warnings
+#[test]
+fn sandbox_logs_each_kind_of_warning() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    let demo = demo_of(&installation);
+    let bearer = format!("Bearer {}", demo["secret_key"].as_str().unwrap());
+    let headers = [("Authorization", &*bearer), ("Idempotency-Key", "k")];
+    let create = |amount: &str| {
+        let body = format!(
+            r#"{{"amount":"{amount}","currency":"EUR","return_url":"https://shop.example/done"}}"#
+        );
+        exchange(sandbox.gate(), "POST /v1/gate_sessions", &headers, &body)
+    };
+    assert_eq!(create("100.101").0, 201);
+    let line = sandbox.logged("warning.code=amount_precision");
+    assert!(line.contains("WARN A response carries a warning"), "{line}");
+    assert_eq!(create("100.10").0, 201);
+    sandbox.logged("warning.code=idempotency_body_ignored");
+    let list = "GET /v1/gate_sessions?from=2026-05-25";
+    assert_eq!(exchange(sandbox.gate(), list, &headers[..1], "").0, 200);
+    sandbox.logged("warning.code=unknown_parameter");
+    sandbox.stop();
+}
+
+/// Orders in the demo shop. Returns what its page gets.
+fn order(sandbox: &Sandbox) -> Value {
+    let address = sandbox.shop().rsplit('/').next().unwrap();
+    let body = r#"{"amount": "100.00", "currency": "EUR"}"#;
+    let (status, created) = exchange(address, "POST /demo/sessions", &[], body);
+    assert_eq!(status, 201, "{created}");
+    created
+}
+
+/// The demo shop gets the events as well.
+// rule: cli.sandbox.events-to
+#[test]
+fn events_are_sent_on_to_the_developers_server_which_decides_about_them() {
+    let installation = Installation::in_a_file();
+    let again = [("Retry-After", "1")];
+    let own = Upstream::giving(&[Reply::with(503, &again, ""), Reply::with(200, &[], "")]);
+    let url = format!("{}/webhooks?shop=1", own.url());
+    let mut sandbox = Sandbox::start(&installation, &["--events-to", &url]);
+    let created = order(&sandbox);
+    assert_eq!(created["events_to"], Value::Null);
+    let session = created["session_id"].as_str().unwrap();
+    for status in [503, 200] {
+        let line = sandbox.read_until(session);
+        let shown = format!("both signatures verified, {status} from {url}");
+        assert!(line.ends_with(&shown), "{line}");
+    }
+    let received = own.take();
+    let [first, second] = received.as_slice() else {
+        panic!("{received:?}");
+    };
+    assert_eq!(first.line(), "POST /webhooks?shop=1");
+    assert_eq!(first.body, second.body);
+    for name in [
+        "webhook-id",
+        "gate-signature",
+        "webhook-signature",
+        "traceparent",
+    ] {
+        assert!(!first.header(name).is_empty(), "{name}: {}", first.head);
+    }
+    sandbox.stop();
+    let refused = installation.run(&["sandbox", "--events-to", "https://127.0.0.1:1/"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+}
+
+// rule: cli.sandbox.demo-shop
+#[test]
+fn demo_shop_names_the_endpoint_that_gets_the_events_in_its_place() {
+    let installation = Installation::in_a_file();
+    let sandbox = Sandbox::start(&installation, &[]);
+    assert_eq!(order(&sandbox)["events_to"], Value::Null);
+    let url = format!("http://{}/mine", nowhere());
+    let webhook = format!(
+        "[[partners]]\nid = \"demo\"\nname = \"Demo Wallet\"\n[partners.gate.webhook]\nurl = \"{url}\"\n"
+    );
+    let applied = installation.apply(&webhook, &["--database-url", "sqlite://s/penstock.db"]);
+    assert_eq!(applied.code, 0, "{applied:?}");
+    assert_eq!(order(&sandbox)["events_to"], url);
+    let address = sandbox.shop().rsplit('/').next().unwrap();
+    let (status, read) = exchange(address, "GET /demo/events?after=0&wait=0", &[], "");
+    assert_eq!((status, &read["events_to"]), (200, &Value::from(url)));
+    sandbox.stop();
 }
 
 // rule: cli.sandbox.start
@@ -385,6 +536,13 @@ fn started_from(sandbox: &Sandbox, demo: &Value, page: &str) -> u16 {
 #[test]
 fn page_of_earlier_start_is_no_longer_allowed() {
     let installation = Installation::in_a_file();
+    let words = ["sandbox", "--dir", "s", "--check"];
+    assert_eq!(installation.run(&words).code, 0);
+    // The developer's own list does not allow every port of this machine.
+    let own = "[[partners]]\nid = \"demo\"\nname = \"Demo Wallet\"\n\
+        [partners.gate]\nenabled = true\nallowed_domains = [\"https://shop.example\"]\n";
+    let done = installation.apply(own, &["--database-url", "sqlite://s/penstock.db"]);
+    assert_eq!(done.code, 0, "{done:?}");
     let first = Sandbox::start(&installation, &[]);
     let demo = demo_of(&installation);
     let earlier = first.shop().to_owned();

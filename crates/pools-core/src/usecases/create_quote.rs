@@ -87,6 +87,15 @@ pub enum QuoteInputError {
     /// The destination address is malformed, or no one has its key.
     #[error("`destAddress`: {0}")]
     Address(AddressError),
+    /// The pool has native addresses, and the destination address is not one of the delivery network.
+    #[error(
+        "`destAddress`: {error}; this pool delivers on {network} only to its native addresses, so name the network of the address in \
+         `destNetwork` or `cryptoNetwork`"
+    )]
+    NotNative {
+        error: AddressError,
+        network: &'static str,
+    },
     /// The destination address is the contract of an asset.
     #[error(
         "`destAddress`: this is the address of {asset} itself on {network}, not of a wallet; coins sent to it are lost"
@@ -373,8 +382,14 @@ impl QuoteInput {
             (None, Side::OnRamp) => return Err(QuoteInputError::MissingAddress),
             (Some(text), _) => network.address(native, text),
         };
-        let address = address.map_err(QuoteInputError::Address)?;
         let name = network.as_str();
+        let address = address.map_err(|error| match error {
+            AddressError::Invalid | AddressError::NotTron | AddressError::NotSolana if native => {
+                let network = name;
+                QuoteInputError::NotNative { error, network }
+            }
+            _ => QuoteInputError::Address(error),
+        })?;
         if let Some(asset) = asset_of_contract(name, address.as_str()) {
             return Err(QuoteInputError::Contract {
                 asset,

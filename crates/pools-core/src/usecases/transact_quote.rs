@@ -26,6 +26,7 @@ use crate::ports::{
 use crate::quote::{Quote, QuoteClosed, QuoteId, QuoteOutcome, Terms};
 use crate::trade::{Trade, TradeId};
 use crate::usecases::catch_up::CatchUpVelocity;
+use crate::velocity::STEP;
 
 /// Margin of the wait for another transact of the quote, beyond the engine's timeout. A poll's lease has the same
 /// margin.
@@ -120,6 +121,31 @@ impl TransactQuote {
                 }
             }
         }
+    }
+
+    /// How long until the trade of a quote fits under the partner's velocity cap, if no other trade is created. `None` if it never
+    /// does, or if the partner has no cap.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn wait_for_cap(
+        &self,
+        access: &Access<PoolsProfile>,
+        quote: QuoteId,
+    ) -> StoreResult<Option<Duration>> {
+        let (who, store) = (&access.tenant, &self.catch_up.store);
+        let Some(cap) = access.profile.velocity_cap else {
+            return Ok(None);
+        };
+        let Some(quote) = store.quote_get(who, quote).await? else {
+            return Ok(None);
+        };
+        let Some(counted) = store.counted_trades(who, STEP).await? else {
+            return Ok(None);
+        };
+        let (notional, window) = (quote.value.terms.notional, self.catch_up.window);
+        let fits_from = counted.value.fits_from(notional, cap, window);
+        Ok(fits_from.map(|at| at.since(counted.at)))
     }
 
     /// The command of a request, for which no engine has been asked.

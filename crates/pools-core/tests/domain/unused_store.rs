@@ -74,6 +74,14 @@ impl PoolsReads for UnusedStore {
     ) -> StoreResult<Option<LedgerPage>> {
         unused()
     }
+
+    async fn counted_trades(
+        &self,
+        _: &Tenant,
+        _: u32,
+    ) -> StoreResult<Option<Seen<pools_core::velocity::CountedTrades>>> {
+        unused()
+    }
 }
 
 #[async_trait]

@@ -402,6 +402,12 @@ settings! {
     VERIFIER_FORMER_NAME: UpstreamName = upstream_name(
         "the name of a former verifier over HTTP; by default host and path of its URL",
     );
+    SANDBOX_SETTLES_AFTER: Duration = Setting::new(
+        Default::Unset,
+        value::span_or_zero,
+        "0s, or a span such as 3s",
+        "how long the sandbox's rail leaves a payment in the widget in progress whose customer does not pretend to have paid; unset: 3s, in `penstock sandbox` 30s",
+    );
     CATALOGUE: PathBuf = Setting::new(
         Default::Unset,
         value::file,

@@ -8,6 +8,7 @@ use partner_core::webhooks::delivery::DeliveryInput;
 
 use super::step::{Step, stored};
 use super::{QueueTx, view};
+use crate::bounds::{exclusive_lower_bound, upper_bound};
 use crate::{Connection, Reader, Row, Sql, Statement, values};
 
 pub async fn page(
@@ -17,16 +18,27 @@ pub async fn page(
     filter: DeliveryFilter,
     limit: u32,
 ) -> StoreResult<Vec<DeliveryView>> {
+    let cursor = match filter.after {
+        None => None,
+        Some(after) => match find(reader.connection(), &FIND, who, service, after).await? {
+            None => return Ok(Vec::new()),
+            Some(row) => Some((row.integer("created_at")?, after.ulid())),
+        },
+    };
+    let (before, id) = upper_bound(filter.created.before, cursor);
+    let after = exclusive_lower_bound(filter.created.after);
     let (mode, partner, skip) = (who.mode, &who.partner, filter.skip);
     let service = service.as_str();
     let connection = reader.connection();
     let rows = match filter.status {
         None => {
-            let values = values![mode, partner, service, limit, skip];
+            let values = values![mode, partner, service, limit, skip, before, id, after];
             connection.fetch_all(&PAGE, values).await?
         }
         Some(status) => {
-            let values = values![mode, partner, service, limit, skip, status];
+            let values = values![
+                mode, partner, service, limit, skip, before, id, after, status
+            ];
             connection.fetch_all(&PAGE_OF_STATUS, values).await?
         }
     };
@@ -55,7 +67,8 @@ macro_rules! page {
                  SELECT d.sequence, w.url
                  FROM webhook_endpoints AS w
                  CROSS JOIN deliveries AS d ON d.mode = $1 AND d.partner_id = $2 AND d.endpoint_id = w.id
-                 WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3",
+                 WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3
+                       AND (d.created_at, d.id) < ($6, $7) AND d.created_at > $8",
             $condition,
             " ORDER BY d.created_at DESC, d.id DESC LIMIT CAST($4 AS bigint) OFFSET CAST($5 AS bigint)
              ) AS p
@@ -71,7 +84,8 @@ macro_rules! page {
                  WHERE w.mode = $1 AND w.partner_id = $2 AND w.service = $3
              ), page AS MATERIALIZED (
                  SELECT d.id, d.created_at FROM deliveries AS d
-                 WHERE d.mode = $1 AND d.partner_id = $2 AND d.endpoint_id = (SELECT w.id FROM endpoint AS w)",
+                 WHERE d.mode = $1 AND d.partner_id = $2 AND d.endpoint_id = (SELECT w.id FROM endpoint AS w)
+                       AND (d.created_at, d.id) < ($6, $7) AND d.created_at > $8",
             $condition,
             " ORDER BY d.created_at DESC, d.id DESC LIMIT CAST($4 AS bigint) OFFSET CAST($5 AS bigint)
              )
@@ -97,8 +111,8 @@ pub static PAGE: Statement = Statement::per_engine(
 pub static PAGE_OF_STATUS: Statement = Statement::per_engine(
     "deliveries",
     Sql {
-        sqlite: page!(sqlite, " AND d.status = $6"),
-        postgres: page!(postgres, " AND d.status = $6"),
+        sqlite: page!(sqlite, " AND d.status = $9"),
+        postgres: page!(postgres, " AND d.status = $9"),
     },
 );
 

@@ -14,6 +14,7 @@ use partner_core::{PartnerId, Tenant};
 use super::step::stored;
 use super::{LeftOutRows, QueueTx, Step, Stored};
 use crate::endpoints::secret;
+use crate::events::trace_parent;
 use crate::{Connection, Row, Sql, Statement, values};
 
 /// Leases that one claim may end. The next claim ends the others.
@@ -199,6 +200,7 @@ fn picked<T: QueueTx>(row: &dyn Row, mode: Mode) -> StoreResult<Picked<T::Key>> 
             kind: row.text("type")?.to_owned(),
             body: Sealed(row.bytes("body")?.to_vec()),
             created_at: row.instant("event_created_at")?,
+            trace_parent: trace_parent(row)?,
         },
     })
 }

@@ -42,10 +42,13 @@ fn refusals() -> impl Iterator<Item = Fault> {
     ]
     .into_iter()
     .map(|(name, reply, status)| Fault {
+        error: match reply {
+            Reply::Redirect(..) => format!("answered {status}; redirects are not followed"),
+            _ => format!("answered {status}"),
+        },
         name,
         reply,
         status: Some(status),
-        error: format!("answered {status}"),
     })
 }
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use kernel::{Clock, Mode};
 use partner_core::events::Service;
-use partner_core::ports::Deliveries;
+use partner_core::ports::{Deliveries, DeliveryRecord};
 use partner_core::webhooks::delivery::DeliveryState;
 use partner_core::webhooks::schedule::Schedule;
 use tokio::net::TcpSocket;
 
 use crate::receiver::{Receiver, Reply};
-use crate::world::{World, body, millis};
+use crate::world::{Listener, World, body, millis, succeeded};
 
 const HOUR: u64 = 60 * 60;
 const WAITS: [u64; 10] = [
@@ -43,13 +43,7 @@ async fn delivery_is_dead_lettered_after_eleven_attempts_in_three_days() {
     let began = world.clock.now();
     let worker = world.start();
     for (failed, wait) in (1..).zip(WAITS) {
-        let tried =
-            |record: &partner_core::ports::DeliveryRecord| record.progress.attempts == failed;
-        let record = world.until(&listener, "o", tried).await;
-        let DeliveryState::Pending { due } = record.progress.state else {
-            panic!("{record:?}");
-        };
-        let left = due.since(world.clock.now());
+        let left = wait_after(&world, &listener, failed).await;
         let wait = Duration::from_secs(wait);
         assert!(left <= wait * 11 / 10, "{left:?} of {wait:?}");
         assert!(
@@ -67,6 +61,90 @@ async fn delivery_is_dead_lettered_after_eleven_attempts_in_three_days() {
     );
     let took = world.clock.now().since(began).as_secs() / HOUR;
     assert!((68..=84).contains(&took), "{took} hours");
+    worker.stop().await;
+}
+
+/// Waits for this number of failed attempts. Returns how long the delivery then waits.
+async fn wait_after(world: &World, listener: &Listener, failed: u32) -> Duration {
+    let tried = |record: &DeliveryRecord| record.progress.attempts == failed;
+    let record = world.until(listener, "o", tried).await;
+    let DeliveryState::Pending { due } = record.progress.state else {
+        panic!("{record:?}");
+    };
+    due.since(world.clock.now())
+}
+
+/// The clock runs on, so less may be left of a wait. Waits that differ are far enough apart.
+fn assert_left(left: Duration, wait: u64) {
+    let wait = Duration::from_secs(wait);
+    let expected = wait / 2..=wait * 11 / 10;
+    assert!(expected.contains(&left), "{left:?} of {wait:?}");
+}
+
+// rule: webhook.not-yet
+#[tokio::test]
+async fn receiver_that_does_not_know_the_object_yet_gets_early_attempts() {
+    let mut world = World::new(&[]).await;
+    world.setup.schedule = Schedule::new(vec![Duration::from_secs(HOUR)]);
+    let script = [409, 425, 409, 409].map(Reply::Status);
+    let (receiver, listener) = world.receiver("acme", script).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    for failed in 1..=3 {
+        receiver.wait_for(failed).await;
+        let left = wait_after(&world, &listener, u32::try_from(failed).unwrap()).await;
+        assert!(left <= Duration::from_millis(4_400), "{left:?}");
+        world.clock.advance(left);
+    }
+    assert_left(wait_after(&world, &listener, 4).await, HOUR);
+    world.clock.advance(Duration::from_secs(2 * HOUR));
+    let record = world.closed(&listener, "o").await;
+    assert!(succeeded(&record), "{record:?}");
+    assert_eq!(record.progress.attempts, 5);
+    worker.stop().await;
+}
+
+// rule: webhook.retry-after
+#[tokio::test]
+async fn receiver_sets_next_attempt_with_retry_after() {
+    let mut world = World::new(&[]).await;
+    // A usual wait of more than an hour stays.
+    let waits = [HOUR, HOUR, 24 * HOUR, HOUR, HOUR];
+    world.setup.schedule = Schedule::new(waits.map(Duration::from_secs).to_vec());
+    let script = [
+        "HTTP/1.1 429 So\r\nRetry-After: 120\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 503 So\r\nretry-after: 86400\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 503 So\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 500 So\r\nretry-after: 120\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 503 So\r\nRETRY-AFTER: 120\r\n\r\n",
+    ];
+    let (_receiver, listener) = world.receiver("acme", script.map(Reply::Raw)).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    for (failed, wait) in (1..).zip([120, HOUR, 24 * HOUR, HOUR, 120]) {
+        assert_left(wait_after(&world, &listener, failed).await, wait);
+        world.clock.advance(Duration::from_secs(wait * 2));
+    }
+    let record = world.closed(&listener, "o").await;
+    assert!(succeeded(&record), "{record:?}");
+    worker.stop().await;
+}
+
+// rule: webhook.gone
+#[tokio::test]
+async fn endpoint_that_is_gone_gets_the_usual_attempts() {
+    let world = world().await;
+    let script = [Reply::Status(410), Reply::Status(410)];
+    let (_receiver, listener) = world.receiver("acme", script).await;
+    let worker = world.start();
+    world.emit(&listener, "o", "e").await;
+    for (failed, wait) in (1..).zip([5, 60]) {
+        let left = wait_after(&world, &listener, failed).await;
+        assert!(left <= Duration::from_secs(wait) * 11 / 10, "{left:?}");
+        world.clock.advance(left);
+    }
+    let record = world.closed(&listener, "o").await;
+    assert!(succeeded(&record), "{record:?}");
     worker.stop().await;
 }
 

@@ -4,13 +4,35 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use http::HeaderMap;
-use kernel::Clock;
+use kernel::{Clock, TraceParent};
 use partner_core::events::{Endpoint, Service};
 use partner_core::webhooks::signing::Message;
+use pools_core::ports::PoolsStore;
 use standardwebhooks::Webhook;
 
 use crate::receiver::{Receiver, Reply};
 use crate::world::{NEWER, SECRET, World, body, secret};
+
+// rule: webhook.traceparent
+#[tokio::test]
+async fn attempts_carry_the_trace_parent_of_the_event() {
+    let world = World::new(&[40]).await;
+    let (receiver, listener) = world.receiver("acme", [Reply::Status(500)]).await;
+    let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let mut tx = world.store.begin("emit").await.unwrap();
+    tx.caused_by(TraceParent::parse(text.as_bytes()));
+    let event = world.event(&listener.who, "o", "caused");
+    tx.event_insert(&event).await.unwrap();
+    tx.commit().await.unwrap();
+    let worker = world.start();
+    world.delivered(&listener, "o").await;
+    world.conclude(&listener, "p", "uncaused").await;
+    let received = receiver.wait_for(3).await;
+    let found = received.iter().map(|one| one.headers.get("traceparent"));
+    let found: Vec<Option<&str>> = found.map(|it| it.map(String::as_str)).collect();
+    assert_eq!(found, [Some(text), Some(text), None]);
+    worker.stop().await;
+}
 
 // rule: webhook.signature, webhook.standard-headers, webhook.fresh
 #[tokio::test]

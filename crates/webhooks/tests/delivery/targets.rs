@@ -150,7 +150,7 @@ async fn private_address_is_reached_when_operator_allows_it() {
     }
 }
 
-// rule: webhook.non-2xx
+// rule: webhook.non-2xx, webhook.errors-say-what-to-do
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let world = World::new(&[]).await;
@@ -164,6 +164,11 @@ async fn redirects_are_not_followed() {
         let record = world.conclude(&listener, &name, &name).await;
         assert_eq!(record.progress.state, DeliveryState::DeadLettered);
         assert_eq!(record.last_response_status, Some(status));
+        let error = record.last_error.unwrap_or_default();
+        assert_eq!(
+            error,
+            format!("answered {status}; redirects are not followed")
+        );
     }
     assert_eq!(canary.connections(), 0);
     worker.stop().await;

@@ -7,6 +7,7 @@ use partner_core::webhooks::delivery::DeliveryState;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use webhooks::Trust;
@@ -83,7 +84,7 @@ async fn delivery_needs_trusted_valid_certificate_of_host() {
             assert_eq!(record.progress.state, DeliveryState::DeadLettered, "{name}");
             let error = record.last_error.unwrap_or_default();
             assert!(
-                error.starts_with("the TLS handshake failed: "),
+                error.starts_with("the TLS handshake failed: ") && !error.contains("use http"),
                 "{name}: {error}"
             );
             assert!(receiver.received().is_empty(), "{name}");
@@ -108,4 +109,35 @@ async fn https_delivery_is_not_sent_when_server_speaks_plain_http() {
     assert_eq!(record.progress.state, DeliveryState::DeadLettered);
     assert!(receiver.received().is_empty());
     worker.stop().await;
+}
+
+/// A server responds to the start of TLS as servers of plain HTTP do.
+// rule: webhook.errors-say-what-to-do
+#[tokio::test]
+async fn plain_response_to_tls_is_named_in_the_error() {
+    let world = World::new(&[]).await;
+    let plain = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = plain.local_addr().unwrap();
+    let server = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = plain.accept().await {
+            let mut hello = [0; 512];
+            let _ = stream.read(&mut hello).await;
+            let _ = stream
+                .write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+                .await;
+            // The client closes the connection.
+            while stream.read(&mut hello).await.is_ok_and(|read| read > 0) {}
+        }
+    });
+    let listener = world.listener("acme", &format!("https://{address}/")).await;
+    let worker = world.start();
+    let record = world.conclude(&listener, "o", "e").await;
+    let error = record.last_error.unwrap_or_default();
+    assert!(error.starts_with("the TLS handshake failed: "), "{error}");
+    assert!(
+        error.ends_with("; the server may not speak TLS: use http in mode test, or another port?"),
+        "{error}"
+    );
+    worker.stop().await;
+    server.abort();
 }

@@ -197,19 +197,13 @@ async fn wrong_client_secret_reads_like_one_of_another_partner() {
         text(&rivals, "client_secret").to_owned(),
         changed,
         unknown,
-        secret[..secret.len() - 1].to_owned(),
-        format!("{secret}0"),
-        secret.to_uppercase(),
         secret.replace("_test_", "_live_"),
-        text(&made, "id").to_owned(),
-        "gsec_".to_owned(),
-        String::new(),
-        "x".repeat(60_000),
     ];
     let mut seen = Vec::new();
     for wrong in wrong {
         let answer = with(&gate, &json!({ "clientSecret": wrong })).await;
         let answer = answer.refused(403, "client_secret_invalid");
+        let answer = answer.saying("`clientSecret`: no session of this partner has");
         seen.push(answer.anonymous());
     }
     seen.dedup();
@@ -223,6 +217,35 @@ async fn wrong_client_secret_reads_like_one_of_another_partner() {
     assert_eq!(answer.anonymous(), seen[0]);
     gate.notice(ACME, text(&made, "id")).await;
     gate.notice(RIVAL, text(&rivals, "id")).await;
+    gate.finish().await;
+}
+
+// rule: gate.bootstrap.secret, gate.bootstrap.secret-form, auth.keys-never-logged
+#[tokio::test]
+async fn client_secret_that_is_not_whole_is_told_from_an_unknown_one() {
+    let gate = Gate::new().await;
+    let made = gate.acme().open("k").await;
+    let secret = text(&made, "client_secret");
+    for wrong in [
+        &secret[..secret.len() - 1],
+        &format!("{secret}0"),
+        &secret.to_uppercase(),
+        &format!(" {secret}"),
+        text(&made, "id"),
+        "gsec_",
+        "",
+        &"x".repeat(60_000),
+    ] {
+        let answer = with(&gate, &json!({ "clientSecret": wrong })).await;
+        let answer = answer.refused(403, "client_secret_invalid");
+        let answer = answer.saying("`clientSecret`: expected the whole client secret");
+        let shown = String::from_utf8_lossy(&answer.bytes);
+        assert!(!shown.contains(text(&made, "id")), "{shown}");
+    }
+    let home = Call::post(PATH).header("origin", WIDGET);
+    let refused = ask(&gate, home).await.refused(403, "client_secret_invalid");
+    refused.saying("`clientSecret`: expected the client secret of a session, found none");
+    gate.notice(ACME, text(&made, "id")).await;
     gate.finish().await;
 }
 
@@ -359,7 +382,7 @@ async fn exhausted_quota_returns_a_neutral_response() {
 
 // rule: gate.bootstrap.not-offered, gate.catalogue.swaps
 #[tokio::test]
-async fn session_without_payment_method_returns_a_neutral_response() {
+async fn session_that_no_choice_can_pay_returns_a_neutral_response() {
     let gate = Gate::with(|setup| {
         let swaps = "[[swaps]]\ncurrency = \"GBP\"\n";
         let (before, after) = setup.catalogue.split_once(swaps).unwrap();
@@ -376,6 +399,15 @@ async fn session_without_payment_method_returns_a_neutral_response() {
         (json!({ "currency": "CHF" }), "currency_not_supported"),
         (json!({ "target_token": "DOGE" }), "asset_not_supported"),
         (json!({ "currency": "JPY" }), "corridor_not_available"),
+        (json!({ "target_network": "FOO" }), "network_not_supported"),
+        (json!({ "target_network": "tron" }), ""),
+        (json!({ "wallet_address": "x" }), "invalid_address"),
+        (json!({ "amount": "10.001" }), "amount_precision"),
+        (json!({ "amount": "0.01" }), ""),
+        (
+            json!({ "amount": "0.01", "flow": "on_ramp" }),
+            "amount_out_of_range",
+        ),
         (json!({ "currency": "GBP" }), ""),
         (
             json!({ "currency": "GBP", "flow": "swap" }),
@@ -490,7 +522,7 @@ async fn customers_with_addresses_of_their_own_start_up_to_the_ceiling() {
         let answer = ask(&gate, call().from([203, 0, 113, 99])).await;
         let refused = answer.refused(429, "rate_limited");
         assert_eq!(refused.number("retry-after-medium"), 60);
-        assert_eq!(refused.header("retry-after-short"), None);
+        assert_eq!(refused.number("retry-after-short"), 60);
         assert_eq!(tier_status(&refused, "short"), (3, 3, 60));
     }
     gate.world().after(60_000);

@@ -90,6 +90,18 @@ async fn each_field_has_its_rule_and_unknown_fields_are_refused() {
     gate.finish().await;
 }
 
+// rule: error.accepted-fields
+#[tokio::test]
+async fn refusal_of_an_unknown_field_lists_the_accepted_ones() {
+    let gate = Gate::new().await;
+    let answer = gate.acme().send(patch(&json!({ "name": "Acme" }))).await;
+    answer.refused(400, "invalid_request").saying(
+        "`name`: this field is not accepted here; the accepted fields are \
+         `logo_url`, `primary_color`, `secondary_color`, `accent_color`, `brand_name`.",
+    );
+    gate.finish().await;
+}
+
 // rule: idempotency.gate-optional
 #[tokio::test]
 async fn update_is_replayed_under_its_key() {

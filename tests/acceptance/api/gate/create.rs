@@ -214,8 +214,8 @@ async fn invalid_field_is_refused_with_its_reason() {
     }
     for (field, url, words) in [
         ("return_url", "http://shop.example/done", "https"),
-        ("return_url", "https://evil.example/", "allowed domains"),
-        ("return_url", "https://rival.example/", "allowed domains"),
+        ("return_url", "https://evil.example/", "allowed_domains"),
+        ("return_url", "https://rival.example/", "allowed_domains"),
         (
             "return_url",
             "https://shop.example@evil.example/",
@@ -225,7 +225,7 @@ async fn invalid_field_is_refused_with_its_reason() {
         (
             "cancel_url",
             "https://shop.example:8443/",
-            "allowed domains",
+            "allowed_domains",
         ),
     ] {
         refused(field, json!(url), "invalid_request", words).await;
@@ -235,7 +235,7 @@ async fn invalid_field_is_refused_with_its_reason() {
         ("amount", json!("1e3"), "decimal"),
         ("amount", json!("0.00"), "greater than zero"),
         ("amount", json!("1.123456789"), "8 fractional"),
-        ("amount", json!(100), "must be a string"),
+        ("amount", json!(100), "must be a string such as \"100.00\"."),
         ("amount", Value::Null, "required"),
         ("currency", Value::Null, "required"),
         ("return_url", Value::Null, "required"),
@@ -361,7 +361,7 @@ async fn quota_counts_live_sessions_of_the_month() {
 async fn loopback_page_is_allowed_in_the_sandbox_only() {
     let gate = Gate::new().await;
     let live = gate.other_mode().await;
-    let local = partner_core::origin::Origin::stored("http://localhost:3000").unwrap();
+    let local = partner_core::origin::AllowedDomain::stored("http://localhost:3000").unwrap();
     for gate in [&gate, &live] {
         let page = local.clone();
         let allow = |profile: &mut GateProfile| {

@@ -219,7 +219,9 @@ async fn repeated_key_replays_the_first_response() {
         assert_eq!((again.status, &again.bytes), (first.status, &first.bytes));
         assert_eq!(named(again), named(first));
     };
-    same(&create(&acme, &of("nobody"), "k").await, &first);
+    let other = create(&acme, &of("nobody"), "k").await;
+    same(&other, &first);
+    assert!(other.header("penstock-warning").is_some());
     gate.world().after(5);
     let changing = |name: &str| patch(&id, &json!({ "first_name": name })).key("k");
     let changed = acme.send(changing("Anna")).await;

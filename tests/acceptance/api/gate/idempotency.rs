@@ -13,14 +13,15 @@ use super::rails::{order, purchase};
 
 const PATH: &str = "/v1/gate_sessions";
 const DAY: u64 = 24 * 60 * 60 * 1000;
+const WARNING: &str = "penstock-warning";
 
-/// All parts of a response that a replay repeats: throttle headers are current instead.
+/// All parts of a response that a replay repeats: throttle headers and warnings belong to the request instead.
 fn whole(answer: &Answer) -> (u16, Vec<(String, String)>, Vec<u8>) {
     let mut headers: Vec<(String, String)> = answer
         .headers
         .iter()
         .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
-        .filter(|(name, _)| !name.starts_with("x-ratelimit-"))
+        .filter(|(name, _)| !name.starts_with("x-ratelimit-") && name != WARNING)
         .collect();
     headers.sort();
     (answer.status, headers, answer.bytes.to_vec())
@@ -135,7 +136,13 @@ async fn idempotency_header_is_validated() {
     gate.finish().await;
 }
 
-// rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.quoted, idempotency.gate-sealed
+/// Whether a response says that it belongs to another body.
+fn warns_of_body(answer: &Answer) -> bool {
+    let warning = answer.header(WARNING);
+    warning.is_some_and(|text| text.starts_with("idempotency_body_ignored; "))
+}
+
+// rule: idempotency.gate-replay, idempotency.gate-any-body, idempotency.quoted, idempotency.gate-sealed, warning.body-ignored
 #[tokio::test]
 async fn repeated_key_replays_the_first_response_to_any_body() {
     let gate = Gate::new().await;
@@ -148,9 +155,14 @@ async fn repeated_key_replays_the_first_response_to_any_body() {
     assert!(!answers.contains(&secret.to_lowercase()) && !answers.contains(&hex(&secret)));
     gate.world().after(1_000);
     let other = json!({ "amount": "-1", "currency": "??", "return_url": "https://evil.example" });
-    for (body, key) in [(session(SHOP), "k"), (other, "k"), (session(SHOP), "\"k\"")] {
+    for (body, key, is_same) in [
+        (session(SHOP), "k", true),
+        (other, "k", false),
+        (session(SHOP), "\"k\"", true),
+    ] {
         let again = acme.create(&body, key).await;
         assert_eq!(whole(&again), whole(&first));
+        assert_eq!(warns_of_body(&again), !is_same);
         let named = |answer: &Answer| answer.header("x-request-id").unwrap().to_owned();
         assert_eq!(named(&again), named(&first));
     }
@@ -166,7 +178,7 @@ async fn repeated_key_replays_the_first_response_to_any_body() {
     gate.finish().await;
 }
 
-// rule: idempotency.gate-any-body
+// rule: idempotency.gate-any-body, warning.body-ignored
 #[tokio::test]
 async fn repeated_key_with_unreadable_body_replays_the_first_response() {
     let gate = Gate::new().await;
@@ -195,7 +207,9 @@ async fn repeated_key_with_unreadable_body_replays_the_first_response() {
         assert!(matches!(first.status, 200 | 201), "{}", first.body);
         for body in ["{", "[]", "{\"amount\":1,\"email\":1,\"foo\":1,\"code\":1}"] {
             let bent = call.clone().body(body).key("k");
-            assert_eq!(whole(&acme.send(bent).await), whole(&first), "{body}");
+            let again = acme.send(bent).await;
+            assert_eq!(whole(&again), whole(&first), "{body}");
+            assert!(warns_of_body(&again), "{body}");
             // Another key is not replayed, so the body is validated.
             let other = call.clone().body(body).key("another");
             assert_eq!(acme.send(other).await.status, 400, "{body}");

@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::{ACME, ACME_PUBLISHABLE, ACME_SECRET, Cast, Gate, GateUseCases, Paced, World};
+use acceptance::{
+    ACME, ACME_PUBLISHABLE, ACME_SECRET, Cast, Gate, GateUseCases, Paced, Setup, World,
+};
 use gate_core::access::GateAccess;
 use gate_core::embed::SessionToken;
 use gate_core::profile::GateProfile;
@@ -24,6 +26,8 @@ use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey};
 use partner_core::stored_response::{IdempotentResponse, RenderedResponse};
 use serde_json::json;
 
+mod pretences;
+
 use super::rails::{self, DAY};
 use super::widget_payments::WALLET;
 use crate::interleavings::Played;
@@ -34,6 +38,7 @@ const TOKEN_TTL: Duration = Duration::from_secs(60 * 60);
 /// Plays a scene of one session in every order.
 struct Scene {
     played: Played,
+    setup: fn(&mut Setup),
     gate: Option<Gate>,
     /// How many sessions were opened.
     opened: usize,
@@ -41,8 +46,13 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
+        Self::of(|_| {})
+    }
+
+    fn of(setup: fn(&mut Setup)) -> Self {
         Self {
             played: Played::new(),
+            setup,
             gate: None,
             opened: 0,
         }
@@ -51,7 +61,7 @@ impl Scene {
     /// The session of the next order, with a quote; `None` after the last order.
     async fn next(&mut self, amount: &str) -> Option<Paying> {
         if self.played.needs_world().await? {
-            let gate = Gate::new().await;
+            let gate = Gate::with(self.setup).await;
             self.played.set_world(gate.world());
             self.gate = Some(gate);
         }
@@ -434,27 +444,10 @@ async fn giving_up_and_settlement() {
                 "too late, cancelled: cancelled, failed",
             ],
         ),
-        (
-            "100.33",
-            [
-                "cancelled, cancelled: cancelled, cancelled",
-                "too late, not open: completed, settled",
-            ],
-        ),
     ] {
-        // The rail cancels only the slow payment. After these polls the next one settles it.
-        let polled: &[u64] = if amount == "100.33" {
-            &[1, 2, 4, 3]
-        } else {
-            &[]
-        };
         let mut scene = Scene::new();
         while let Some(paying) = scene.next(amount).await {
             paying.pay(paying.gate.use_cases(), "k").await.unwrap();
-            for seconds in polled {
-                paying.gate.settle_rails().await;
-                paying.world().after(seconds * 1_000);
-            }
             let record = paying.payment().await;
             let one = (paying.clone(), record.clone());
             let other = (paying.clone(), record);

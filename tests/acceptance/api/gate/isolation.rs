@@ -20,7 +20,6 @@ use partner_core::events::Service;
 use partner_core::webhooks::delivery::DeliveryState;
 use partner_core::webhooks::schedule::Schedule;
 use partner_core::webhooks::target::AllowPrivate;
-use providers::SandboxRail;
 use runtime::background::{delete_unused_quotes, sweep_idempotency};
 use runtime::polls::{settle_rails, settle_verifications, sweep_sessions};
 use serde_json::json;
@@ -110,7 +109,7 @@ async fn payments_of_other_partners_settle_while_one_partner_is_locked() {
         let lock = gate.world().lock_rows(table, ACME).await;
         let settling = AdvanceRails {
             context: gate.sessions().clone(),
-            rail: Arc::new(SandboxRail),
+            rail: Arc::new(acceptance::sandbox_rail(gate.world())),
         };
         let store = gate.world().store();
         let task = Running::start(|stop| settle_rails(settling, Mode::Test, store, stop));

@@ -8,7 +8,7 @@ use super::rails::{PAY_INS, id, lock, redeem};
 use super::widget::SESSION;
 use super::widget_payments::{Widget, purchase};
 
-// rule: auth.keys-never-logged, gate.session.secret-once, idempotency.gate-any-body
+// rule: auth.keys-never-logged, gate.session.secret-once, idempotency.gate-any-body, warning.body-ignored
 #[tokio::test]
 async fn logs_of_a_session_hold_its_id_only() {
     let (logs, _caught) = Logs::catch();
@@ -47,7 +47,7 @@ async fn logs_of_a_session_hold_its_id_only() {
     assert!(text.lines().count() >= 10, "requests are logged");
     let told = text
         .lines()
-        .filter(|line| line.contains("used idempotency key"));
+        .filter(|line| line.contains("idempotency_body_ignored") && line.contains("WARN"));
     assert_eq!(told.count(), 1);
     for canary in ["gsec_", "canary", "AcmeAcme", "7777.77", "whsec_"] {
         let line = text.lines().find(|line| line.contains(canary));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use acceptance::{FarRail, Gate};
 use gate_core::ports::Rail;
 use kernel::Upstreams;
-use providers::SandboxRail;
 use serde_json::{Value, json};
 
 use super::rails::{PAY_OUTS, id, read, redeem, sale, session};
@@ -85,7 +84,7 @@ async fn payments_wait_for_their_rail_while_another_or_none_is_configured() {
     a.reports(json!({ "status": "settled" }));
     a.cancels("cancelled");
     b.cancels("cancelled");
-    let sandbox: Arc<dyn Rail> = Arc::new(SandboxRail);
+    let sandbox: Arc<dyn Rail> = Arc::new(acceptance::sandbox_rail(gate.world()));
     for configured in [
         rails(Some(b.adapter()), None),
         rails(Some(sandbox), None),

@@ -302,7 +302,7 @@ async fn list_is_newest_first_and_pages_without_loss() {
     gate.finish().await;
 }
 
-// rule: gate.session.list, list.foreign-cursor, list.malformed-cursor
+// rule: gate.session.list, list.foreign-cursor, list.malformed-cursor, warning.unknown-parameter
 #[tokio::test]
 async fn list_query_is_validated() {
     let gate = Gate::new().await;
@@ -336,10 +336,12 @@ async fn list_query_is_validated() {
         let expected = json!({ "object": "list", "data": [], "has_more": false, "url": PATH });
         assert_eq!(page, expected, "{cursor}");
     }
-    let page = acme
-        .get(&format!("{PATH}?limit=100&other=1&other=2"))
-        .await
-        .ok();
+    let page = acme.get(&format!("{PATH}?limit=100&other=1&other=2")).await;
+    assert_eq!(
+        page.header("penstock-warning"),
+        Some("unknown_parameter; other")
+    );
+    let page = page.ok();
     assert_eq!(ids(&page), [mine.as_str()]);
     gate.world().notice_all().await;
     gate.finish().await;

@@ -196,7 +196,8 @@ async fn medium_and_long_tiers_refuse() {
             continue;
         }
         let answer = answer.refused(429, "rate_limited");
-        let wait = answer.number("retry-after");
+        let wait = answer.number("retry-after-short");
+        assert_eq!(answer.number("retry-after"), wait);
         waits.push(wait);
         gate.world().after(wait * 1_000);
     }
@@ -204,6 +205,7 @@ async fn medium_and_long_tiers_refuse() {
     let long = ask().await.refused(429, "rate_limited");
     let hour = long.number("retry-after-long");
     assert_eq!((hour, long.number("retry-after")), (3_520, hour));
+    assert_eq!(long.number("retry-after-short"), hour);
     gate.world().after(hour * 1_000);
     ask().await.ok();
     gate.finish().await;

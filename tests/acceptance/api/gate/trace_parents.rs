@@ -1,14 +1,14 @@
-//! The trace parent that calls to the rail and to the verifier carry.
+//! The trace parent that calls to the rail and to the verifier carry, and that of events.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::{Call, Gate};
+use acceptance::{Call, Gate, SHOP};
 use providers::{HttpRail, HttpVerifier, UpstreamUrl};
 use serde_json::json;
 use test_support::http::{Reply, Request, Upstream};
 
-use super::rails::id;
+use super::rails::{self, PAY_INS, id};
 use super::widget_payments::{Widget, purchase};
 use crate::trace_parents::{HEADERS, expected, with_header};
 
@@ -57,6 +57,43 @@ async fn call_to_rail_or_verifier_carries_the_trace_parent_of_its_request() {
         let paid = send(pay, "/v1/payments/pi_").await.created();
         let cancel = Call::post(&format!("/v1/embed/payments/{}/cancel", id(&paid)));
         send(cancel, "/v1/payments/pi_").await.ok();
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+/// The trace parents of the events about an object, by the types of the events.
+async fn of_events(gate: &Gate, object: &str) -> Vec<String> {
+    let asked =
+        format!("SELECT trace_parent FROM events WHERE object_id = '{object}' ORDER BY type");
+    gate.world().database().texts(&asked).await
+}
+
+/// The payment is settled in the background, by the request that made it.
+// rule: webhook.traceparent
+#[tokio::test]
+async fn event_has_the_trace_parent_of_the_request_that_caused_it() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    for (number, header) in HEADERS.into_iter().enumerate() {
+        let order =
+            json!({ "amount": "100.00", "currency": "EUR", "return_url": format!("{SHOP}/done") });
+        let create = Call::post("/v1/gate_sessions").json(&order);
+        let create = create.key(&format!("s-{number}"));
+        let created = acme.send(with_header(create, header)).await;
+        let of_session = expected(header, &created);
+        let session = id(&created.created());
+        let quote = id(&rails::purchase(&acme, &format!("q-{number}"), "100.00").await);
+        let pay = json!({ "quote_id": quote, "session_id": session });
+        let pay = Call::post(PAY_INS).json(&pay).key(&format!("p-{number}"));
+        let paid = acme.send(with_header(pay, header)).await;
+        let of_payment = expected(header, &paid);
+        let payment = id(&paid.created());
+        gate.settle_rails().await;
+        let (processing, settled) = (of_payment.clone(), of_payment.clone());
+        assert_eq!(of_events(&gate, &payment).await, [processing, settled]);
+        let (completed, created) = (of_payment, of_session);
+        assert_eq!(of_events(&gate, &session).await, [completed, created]);
     }
     gate.world().notice_all().await;
     gate.finish().await;

@@ -60,6 +60,43 @@ async fn session_is_completed_manually() {
     gate.finish().await;
 }
 
+// rule: gate.event.completed-refid
+#[tokio::test]
+async fn completed_session_names_its_transaction_in_every_read() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let id = acme.open_id("paid").await;
+    let others = [acme.open_id("cancelled").await, acme.open_id("open").await];
+    let act = async |path: String| acme.send(Call::post(&path)).await;
+    act(format!("/v1/gate_sessions/{}/cancel", others[0]))
+        .await
+        .created();
+    let answer = act(format!("/v1/test_helpers/sessions/{}/fail", others[1])).await;
+    let failed = answer.ok()["session"].clone();
+    assert_eq!(failed.get("tx_refid"), None);
+    let answer = act(format!("/v1/test_helpers/sessions/{id}/complete")).await;
+    let completed = answer.ok()["session"].clone();
+    let list = acme.get(&format!("{PATH}?session_id={id}")).await.ok();
+    let refid = &list["data"][0]["refid"];
+    assert_eq!(&completed["tx_refid"], refid);
+    assert_eq!(acme.read(&id).await.ok(), completed);
+    let sessions = acme.get("/v1/gate_sessions").await.ok();
+    for session in sessions["data"].as_array().unwrap() {
+        let is_paid = session["id"] == id.as_str();
+        assert_eq!(
+            session.get("tx_refid"),
+            is_paid.then_some(refid),
+            "{session}"
+        );
+    }
+    for other in &others {
+        let read = acme.read(other).await.ok();
+        assert_eq!(read.get("tx_refid"), None);
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
 // rule: gate.helper.fail, gate.helper.fail-defaults, gate.transaction.action
 #[tokio::test]
 async fn failed_payment_leaves_the_session_open() {

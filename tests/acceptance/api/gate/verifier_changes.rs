@@ -20,13 +20,13 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MINUTE: u64 = 60_000;
 
 /// A verifier over HTTP. Every verification is pending until the test approves all.
-struct FarVerifier {
+pub(super) struct FarVerifier {
     played: Upstream,
     approves: Arc<AtomicBool>,
 }
 
 impl FarVerifier {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let approves = Arc::<AtomicBool>::default();
         let decided = Arc::clone(&approves);
         let played = Upstream::start(move |request| {
@@ -45,7 +45,7 @@ impl FarVerifier {
         self.approves.store(true, Ordering::SeqCst);
     }
 
-    fn adapter(&self) -> Arc<dyn Verifier> {
+    pub(super) fn adapter(&self) -> Arc<dyn Verifier> {
         let url = UpstreamUrl::parse(&self.played.url()).unwrap();
         Arc::new(HttpVerifier::new(url, None, TIMEOUT).unwrap())
     }

@@ -91,8 +91,9 @@ async fn event_shows_its_resource_as_a_read_returns_it() {
     let (session, record) = paying(&acme, "a", "100.00").await;
     let open = read("gate_sessions", &session).await;
     gate.settle_rails().await;
-    let mut completed = read("gate_sessions", &session).await;
-    completed["tx_refid"] = transaction_of(&acme, &session).await["refid"].clone();
+    let completed = read("gate_sessions", &session).await;
+    let transaction = transaction_of(&acme, &session).await;
+    assert_eq!(completed["tx_refid"], transaction["refid"]);
     let events = gate.events(ACME, &session).await;
     for (kind, resource) in [
         ("gate_session.created", open),
@@ -180,7 +181,60 @@ async fn deliveries_are_filtered_and_paged_newest_first() {
         let refused = answer.refused(400, "invalid_request");
         refused
             .saying("`skip` must be at most 10000")
-            .saying("one `status` at a time");
+            .saying("`starting_after`");
+    }
+    gate.world().notice_all().await;
+    gate.finish().await;
+}
+
+// rule: gate.webhook-tools.starting-after, list.foreign-cursor
+#[tokio::test]
+async fn deliveries_are_paged_by_the_last_one() {
+    let gate = Gate::new().await;
+    let acme = gate.acme();
+    let mut sent = Vec::new();
+    for _ in 0..5 {
+        sent.insert(0, text(&send_test(&acme).await, "id").to_owned());
+    }
+    let all: Vec<Value> = list(&acme, "").await;
+    let all: Vec<&str> = all.iter().map(|one| text(one, "id")).collect();
+    for query in ["limit=2", "limit=2&status=pending"] {
+        let (mut read, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = acme.get(&format!("{LIST}?{query}{after}")).await.ok();
+            let items = page["data"].as_array().unwrap();
+            read.extend(items.iter().map(|one| text(one, "id").to_owned()));
+            if page["has_more"] == false {
+                break;
+            }
+            after = format!("&starting_after={}", read.last().unwrap());
+        }
+        assert_eq!(read, all, "{query}");
+    }
+    let live = sent[0].replace("_test_", "_live_");
+    for unknown in ["wd_test_01KSFVT4Z2V6B9C1D3F5G7H8JK", &live] {
+        let path = format!("{LIST}?starting_after={unknown}");
+        let page = acme.get(&path).await.ok();
+        assert_eq!(
+            (&page["data"], &page["has_more"]),
+            (&json!([]), &json!(false))
+        );
+    }
+    let newest = &sent[0];
+    for (bad, words) in [
+        (
+            "starting_after=".to_owned(),
+            "expected the id of a delivery",
+        ),
+        (
+            "starting_after=x".to_owned(),
+            "expected the id of a delivery",
+        ),
+        (format!("starting_after={newest}&skip=0"), "send only one"),
+        (format!("starting_after={newest}&skip=2"), "send only one"),
+    ] {
+        let answer = acme.get(&format!("{LIST}?{bad}")).await;
+        answer.refused(400, "invalid_request").saying(words);
     }
     gate.world().notice_all().await;
     gate.finish().await;
@@ -245,6 +299,11 @@ async fn deliveries_of_other_partners_are_absent() {
     let unsent = rival.send(Call::post("/v1/webhooks/test")).await;
     unsent.refused(400, "webhook_not_configured");
     assert!(list(&rival, "").await.is_empty());
+    assert!(
+        list(&rival, &format!("starting_after={id}"))
+            .await
+            .is_empty()
+    );
     for unknown in [
         id,
         &id.replace("_test_", "_live_"),

@@ -574,6 +574,13 @@ async fn only_the_widgets_origin_may_call_and_read() {
                 let seen = answer.header("access-control-expose-headers");
                 let shown = seen.is_some_and(|it| it.contains("retry-after-short"));
                 assert_eq!(shown, expected.is_some());
+                // The dead token counts in the tiers of the client's address.
+                let sent = answer.headers.keys().map(|name| name.as_str());
+                let limits = sent.filter(|name| name.starts_with("x-ratelimit-"));
+                for name in limits.filter(|_| shown) {
+                    let is_exposed = seen.is_some_and(|it| it.split(", ").any(|it| it == name));
+                    assert!(is_exposed, "{name}: {seen:?}");
+                }
             }
         }
     }

@@ -21,9 +21,13 @@ async fn options(gate: &Gate, more: &Value, query: &str) -> Value {
     gate.send(with(&token, call)).await.ok()
 }
 
+fn sides_of(options: &Value) -> impl Iterator<Item = &Value> {
+    options["sides"].as_array().unwrap().iter()
+}
+
 fn sides(options: &Value) -> Vec<&str> {
-    let sides = options["sides"].as_array().unwrap().iter();
-    sides.map(|side| side["side"].as_str().unwrap()).collect()
+    let named = sides_of(options).map(|side| side["side"].as_str().unwrap());
+    named.collect()
 }
 
 fn texts<'v>(list: &'v Value, field: &str) -> Vec<&'v str> {
@@ -31,7 +35,7 @@ fn texts<'v>(list: &'v Value, field: &str) -> Vec<&'v str> {
     items.map(|item| item[field].as_str().unwrap()).collect()
 }
 
-// rule: gate.embed.options, gate.embed.options-checked, gate.embed.options-contract
+// rule: gate.embed.options, gate.embed.options-checked, gate.embed.options-contract, gate.embed.options-usual-time
 #[tokio::test]
 async fn open_session_can_be_bought_and_sold() {
     let gate = Gate::new().await;
@@ -56,9 +60,18 @@ async fn open_session_can_be_bought_and_sold() {
         assert!(methods.iter().all(|method| method["currency"] == "EUR"));
         assert!(texts(&side["methods"], "id").contains(&"sepa"));
     }
-    let sepa = |account: Value| json!({ "id": "sepa", "name": "SEPA transfer", "currency": "EUR", "account": account });
+    let usual_time = json!({ "from_seconds": 600, "to_seconds": 86_400 });
+    let sepa = |account: Value| {
+        json!({
+            "id": "sepa", "name": "SEPA transfer", "currency": "EUR", "account": account,
+            "usual_time": usual_time,
+        })
+    };
     assert_eq!(buy["methods"][0], sepa(Value::Null));
     assert_eq!(sell["methods"][0], sepa(json!("iban")));
+    let of_sides: Vec<_> = sides_of(&found).map(|side| &side["usual_time"]).collect();
+    let swaps = json!({ "from_seconds": 300, "to_seconds": 1_800 });
+    assert_eq!(of_sides, [&Value::Null, &Value::Null, &swaps]);
     gate.finish().await;
 }
 
@@ -280,18 +293,27 @@ async fn wallet_of_the_session_leaves_the_networks_that_it_fits() {
         ),
         ("0x000000000000000000000000000000000000dEaD", &[]),
     ] {
-        for flow in ["on_ramp", "off_ramp"] {
-            let order = json!({ "flow": flow, "wallet_address": wallet });
-            let found = options(&gate, &order, "").await;
-            let assets = found["sides"][0]["assets"].as_array();
-            let listed = assets.into_iter().flatten().map(|asset| {
-                let chains = texts(&asset["networks"], "chain").join(" ");
-                format!("{} {chains}", asset["symbol"].as_str().unwrap())
-            });
-            assert_eq!(listed.collect::<Vec<_>>(), expected, "{flow} {wallet}");
-        }
+        let order = json!({ "flow": "on_ramp", "wallet_address": wallet });
+        let found = options(&gate, &order, "").await;
+        assert_eq!(networks_of_assets(&found), expected, "{wallet}");
+        // A sale sends nothing to a wallet.
+        let order = json!({ "flow": "off_ramp", "wallet_address": wallet });
+        let sale = options(&gate, &order, "").await;
+        let any_sale = options(&gate, &json!({ "flow": "off_ramp" }), "").await;
+        assert_eq!(networks_of_assets(&sale), networks_of_assets(&any_sale));
+        assert!(!networks_of_assets(&sale).is_empty());
     }
     gate.finish().await;
+}
+
+/// One text for each asset of the first side: its symbol, then its chains.
+fn networks_of_assets(found: &Value) -> Vec<String> {
+    let assets = found["sides"][0]["assets"].as_array();
+    let listed = assets.into_iter().flatten().map(|asset| {
+        let chains = texts(&asset["networks"], "chain").join(" ");
+        format!("{} {chains}", asset["symbol"].as_str().unwrap())
+    });
+    listed.collect()
 }
 
 // rule: gate.embed.options, gate.embed.options-target

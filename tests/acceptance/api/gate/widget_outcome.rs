@@ -5,7 +5,7 @@ use acceptance::{
 };
 use gate_core::limits::Group;
 use gate_core::profile::GateProfile;
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use serde_json::{Value, json};
 
 use super::rails::{self, DAY, PAY_INS, id, redeem};
@@ -243,7 +243,7 @@ async fn outcomes_and_bootstraps_count_in_the_same_tiers() {
 async fn widget_learns_no_address_of_an_origin_that_the_partner_no_longer_allows() {
     let gate = Gate::new().await;
     let operator = gate.world().operator();
-    let former = Origin::stored("https://former.example").unwrap();
+    let former = AllowedDomain::stored("https://former.example").unwrap();
     let allow = async |allowed: bool| {
         let change = |profile: &mut GateProfile| {
             if allowed {

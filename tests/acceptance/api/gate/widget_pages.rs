@@ -82,7 +82,7 @@ async fn widget_is_framed_by_no_page_after_partner_lost_access() {
 #[tokio::test]
 async fn widget_pages_have_headers_of_protection_and_no_cookie() {
     let gate = Gate::new().await;
-    for path in ["/embed", "/checkout"] {
+    for path in ["/embed", "/checkout", "/sandbox/card", "/sandbox/identity"] {
         let answer = get(&gate, path).await;
         assert_eq!(
             header(&answer, "content-security-policy"),
@@ -113,6 +113,29 @@ async fn widget_pages_have_headers_of_protection_and_no_cookie() {
         let head = gate.page(Call::new("HEAD", path)).await;
         assert_eq!((head.status, head.bytes.len()), (200, 0));
     }
+    gate.finish().await;
+}
+
+// rule: gate.widget.sandbox-pages
+#[tokio::test]
+async fn pages_of_the_sandbox_are_served_in_mode_test_alone() {
+    let gate = Gate::new().await;
+    let live = gate.other_mode().await;
+    for path in ["/sandbox/card?payment=pay_test_x", "/sandbox/identity"] {
+        let page = get(&gate, path).await;
+        assert_eq!(page.status, 200, "{path}");
+        let page = String::from_utf8(page.bytes.to_vec()).unwrap();
+        let script = page.split('"').find(|it| it.ends_with(".js")).unwrap();
+        let file = get(&gate, script).await;
+        let caching = "public, max-age=31536000, immutable";
+        assert_eq!(header(&file, "cache-control"), caching, "{script}");
+        for path in [path, script] {
+            let answer = get(&live, path).await;
+            assert_eq!(answer.status, 404, "{path}");
+            assert_eq!(&answer.bytes[..], b"There is no such page.\n", "{path}");
+        }
+    }
+    live.close().await;
     gate.finish().await;
 }
 
@@ -156,7 +179,19 @@ async fn licences_of_the_widget_and_the_sdk_are_served() {
     gate.finish().await;
 }
 
-// rule: gate.sdk.served
+// rule: gate.sdk.package
+#[tokio::test]
+async fn package_of_the_sdk_is_served_as_an_archive() {
+    let gate = Gate::new().await;
+    let answer = get(&gate, "/penstock-gate.tgz").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(header(&answer, "content-type"), "application/gzip");
+    assert_eq!(header(&answer, "cache-control"), "public, max-age=300");
+    assert!(answer.bytes.starts_with(&[0x1f, 0x8b]), "it is no gzip");
+    gate.finish().await;
+}
+
+// rule: gate.sdk.served-with-mode
 #[tokio::test]
 async fn widget_files_are_cached_by_their_content() {
     let gate = Gate::new().await;
@@ -190,9 +225,15 @@ async fn widget_files_are_cached_by_their_content() {
             .await;
         assert_eq!(stale.status, 200, "{path}");
     }
-    let sdk = get(&gate, "/gate.js").await;
-    let sdk = String::from_utf8(sdk.bytes.to_vec()).unwrap();
-    assert!(sdk.contains(GATE) && sdk.contains(WIDGET) && !sdk.contains("{{penstock.gate"));
+    for path in ["/gate.js", "/gate.mjs"] {
+        let sdk = get(&gate, path).await;
+        let sdk = String::from_utf8(sdk.bytes.to_vec()).unwrap();
+        // The beginning of the keys that a gate in mode test takes.
+        for written in [GATE, WIDGET, "\"pk_test_\""] {
+            assert!(sdk.contains(written), "{path}: {written}");
+        }
+        assert!(!sdk.contains("{{penstock."), "{path}");
+    }
     gate.finish().await;
 }
 

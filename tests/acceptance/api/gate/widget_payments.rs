@@ -397,7 +397,7 @@ async fn payment_is_cancelled_while_rail_allows_it() {
         .cancel("pay_test_01KSFVT4Z2V6B9C1D3F5G7H8JK")
         .await
         .refused(404, "resource_not_found");
-    let other = Widget::of_amount(&gate, "100.34").await;
+    let other = Widget::of_amount(&gate, "100.35").await;
     other
         .cancel(&id(&paid))
         .await

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kernel::{
-    Amount, Asset, Cas, Mode, Named, Readable, Seen, StoreResult, Timestamp, UpstreamName,
+    Amount, Asset, Cas, Mode, Named, Readable, Seen, StoreResult, Timestamp, TraceParent,
+    UpstreamName,
 };
 use partner_core::Tenant;
 use partner_core::events::NewEvent;
@@ -22,7 +23,7 @@ use pools_core::ports::{
 use pools_core::profile::PoolId;
 use pools_core::quote::{Quote, QuoteId};
 use pools_core::trade::{EngineReport, Lease, Step, Trade, TradeId};
-use pools_core::velocity::{TradesRead, Velocity};
+use pools_core::velocity::{CountedTrades, TradesRead, Velocity};
 use runtime::Store;
 
 use super::Pace;
@@ -90,6 +91,15 @@ impl PoolsReads for Ports {
     ) -> StoreResult<Option<LedgerPage>> {
         self.pace.turn(false).await?;
         self.store.ledger_page(who, asset, filter, limit).await
+    }
+
+    async fn counted_trades(
+        &self,
+        who: &Tenant,
+        limit: u32,
+    ) -> StoreResult<Option<Seen<CountedTrades>>> {
+        self.pace.turn(false).await?;
+        self.store.counted_trades(who, limit).await
     }
 }
 
@@ -335,6 +345,10 @@ impl VelocityTx for Tx<dyn PoolsTx> {
 
 #[async_trait]
 impl<T: EventTx + ?Sized> EventTx for Tx<T> {
+    fn caused_by(&mut self, request: Option<TraceParent>) {
+        self.tx.caused_by(request);
+    }
+
     async fn event_insert(&mut self, event: &NewEvent) -> StoreResult<()> {
         self.tx.event_insert(event).await
     }

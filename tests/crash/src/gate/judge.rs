@@ -265,8 +265,12 @@ fn check_sessions(book: &mut Book, seen: &Seen) -> Vec<String> {
     let mut breaches = Vec::new();
     for (id, listed) in &seen.sessions {
         let mut terms = listed.clone();
-        let status = terms.as_object_mut().and_then(|it| it.remove("status"));
+        let mut take = |name: &str| terms.as_object_mut().and_then(|it| it.remove(name));
+        let (status, refid) = (take("status"), take("tx_refid"));
         let status = status.as_ref().and_then(Value::as_str).unwrap_or_default();
+        if refid.is_some() != (status == "completed") {
+            breaches.push(format!("{id} is {status} with the transaction {refid:?}"));
+        }
         let Some(known) = book.sessions.get(id) else {
             breaches.push(format!("{id} exists, but no client received it"));
             continue;

@@ -277,7 +277,7 @@ const fn sort(kind: Kind) -> Option<&'static str> {
         Kind::Enrol => "person",
         Kind::UsePreview => "preview",
         Kind::Redeem | Kind::Pay | Kind::ReadQuote => "quote",
-        Kind::Replay | Kind::CancelPayment | Kind::NotifyRail => return None,
+        Kind::Replay | Kind::CancelPayment | Kind::Pretend | Kind::NotifyRail => return None,
         _ => "session",
     })
 }

@@ -33,6 +33,8 @@ pub(crate) struct Objects {
     widgets: Vec<(&'static str, Widget)>,
     /// The widget of an open session, for all other operations of widgets.
     widget: Widget,
+    /// Payments, each with the operation that only it is for.
+    payments: Vec<(&'static str, String)>,
     /// Open sessions and active quotes, which only a handler can change.
     untouched: Vec<(String, &'static str)>,
 }
@@ -44,8 +46,9 @@ impl Objects {
         found.map_or(&self.widget, |(_, widget)| widget)
     }
 
-    fn of_kind(&self, kind: &str) -> Option<String> {
-        let mut all = self.named.iter();
+    fn named_for(&self, operation: &str, kind: &str) -> Option<String> {
+        let own = self.payments.iter().filter(|(of, _)| *of == operation);
+        let mut all = own.map(|(_, id)| id).chain(&self.named);
         all.find(|id| kind_of(id) == Some(kind)).cloned()
     }
 }
@@ -81,7 +84,7 @@ impl Handled for Gate {
         if let Some((_, writing)) = written {
             return Ok(writing.bytes.clone());
         }
-        let id_of = |kind: &str| objects.of_kind(kind);
+        let id_of = |kind: &str| objects.named_for(id, kind);
         let widget = objects.widget(id);
         Ok(match id {
             "createEmbedToken" => bootstrap(shop, &objects.secret),
@@ -182,6 +185,12 @@ impl Preparing<'_> {
         let (paying, called_off) = (self.widget("20.00")?, self.widget("20.33")?);
         let quote_to_pay = self.quote(&paying)?;
         let payment = self.paid(&called_off)?;
+        let (sent, declined) = (self.widget("20.00")?, self.widget("20.31")?);
+        let payments = vec![
+            ("sendTestPayment", self.payment_of(&sent)?),
+            ("declineTestPayment", self.payment_of(&declined)?),
+        ];
+        let (approved, rejected) = (self.verifying()?, self.verifying()?);
         let (payer, to_pay_in) = self.redeemable(&purchase())?;
         let (payee, to_pay_out) = self.redeemable(&sale())?;
         let (pay_in, pay_out) = (self.redeemed(&purchase())?, self.redeemed(&sale())?);
@@ -246,7 +255,12 @@ impl Preparing<'_> {
                 ("createEmbedQuote", quoted),
                 ("createEmbedVerification", verified),
                 ("cancelEmbedPayment", called_off),
+                ("sendTestPayment", sent),
+                ("declineTestPayment", declined),
+                ("approveTestVerification", approved),
+                ("rejectTestVerification", rejected),
             ],
+            payments,
             widget: give_up,
             untouched,
         })
@@ -295,6 +309,24 @@ impl Preparing<'_> {
         let answer = self.client.call_until_served(&widget.quote(self.shop));
         let id = answer.as_ref().ok().and_then(|answer| answer.text("id"));
         id.ok_or_else(|| format!("a quote: {answer:?}").into())
+    }
+
+    /// A widget whose user decides about a verification that has started.
+    fn verifying(&mut self) -> Result<Widget> {
+        let widget = self.widget("20.64")?;
+        let token = format!("X-Embed-Token: {}\r\n", widget.token);
+        let key = &self.shop.publishable;
+        let start = request(key, "POST", "/embed/verification", &token, "");
+        match self.client.call_until_served(&start) {
+            Ok(answer) if answer.status < 300 => Ok(widget),
+            other => Err(format!("a verification: {other:?}").into()),
+        }
+    }
+
+    /// Pays the session of a widget.
+    fn payment_of(&mut self, widget: &Widget) -> Result<String> {
+        let quote = self.quote(widget)?;
+        self.done(&Writing::pay(self.shop, widget, &quote))
     }
 
     /// Pays the session of a widget and returns the payment, which a handler cancels.

@@ -155,6 +155,8 @@ const STEPS: [(Reach, &[&str]); 10] = [
             "verification_open.commit",
             "verification_claim.commit",
             "verification_apply.commit",
+            "payment_pretend.commit",
+            "verification_pretend.commit",
             "rail.wake",
             "rail_wake.commit",
         ],

@@ -250,6 +250,7 @@ pub async fn customer_pages_are_contiguous(world: World<impl GateFixture>) {
         after,
         email: Some(text(numbers[email])),
         external_id: Some(text(numbers[name] + 100)),
+        ..CustomerFilter::default()
     };
     assert_eq!(world.listed(&who, both(2, 2, None)).await, [ids[2]]);
     assert_eq!(world.listed(&who, both(2, 3, None)).await, []);

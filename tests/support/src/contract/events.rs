@@ -1,7 +1,8 @@
 //! Events: one per end of a trade, with a delivery if an endpoint exists.
 
-use kernel::Mode;
+use kernel::{Cas, Mode, TraceParent};
 use partner_core::events::{Service, event_place};
+use partner_core::webhooks::delivery::AttemptOutcome::Delivered;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{CannotComplete, InProgress, Released, Reversed};
 use pools_core::trade::TradeEvent;
@@ -140,6 +141,40 @@ pub async fn events_of_object_are_claimed_in_order(world: World<impl Fixture>) {
     let order: Vec<&str> = found.iter().map(|event| event.id.as_str()).collect();
     assert_eq!(order, ids);
     assert!(found.iter().all(|event| event.body.0 == [0, 255, 7]));
+}
+
+// rule: webhook.traceparent
+pub async fn claimed_event_has_the_trace_parent_of_its_cause(world: World<impl Fixture>) {
+    let member = world.funded("acme").await;
+    world
+        .listen(&member, Service::Pools, "https://a.example/")
+        .await;
+    let trade = world.trade(&member, Side::OnRamp, ONE).await;
+    let cause = TraceParent {
+        trace_id: 1,
+        span_id: u64::MAX,
+        sampled: true,
+    };
+    let causes = [("caused", Some(cause)), ("uncaused", None)];
+    for (id, cause) in causes {
+        let event = world.event(&member.who, &trade, id, id, world.now());
+        let mut tx = world.ports().store.begin("event").await.unwrap();
+        tx.caused_by(cause);
+        tx.event_insert(&event).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+    let found = world.events_of(&member.who, &trade.id.to_string()).await;
+    let found: Vec<Option<TraceParent>> = found.iter().map(|event| event.trace_parent).collect();
+    assert_eq!(found, causes.map(|(_, cause)| cause));
+    for (id, cause) in causes {
+        let (token, claimed) = world.claim_all().await.remove(0);
+        assert_eq!(
+            (claimed.event.id.as_str(), claimed.event.trace_parent),
+            (id, cause)
+        );
+        let ended = world.conclude(token, &claimed, Delivered).await;
+        assert_eq!(ended, Cas::Won);
+    }
 }
 
 /// A partner that changes its endpoint receives queued events at the new one.

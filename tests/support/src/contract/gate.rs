@@ -11,7 +11,7 @@ use kernel::{Cas, Mode, Timestamp};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::idempotency::{Fingerprint, IdempotencyKey, Scope};
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::ports::{DeliveryFilter, KeySweep};
 use partner_core::sealing::Sealed;
 use partner_core::stored_response::StoredResponse;
@@ -167,10 +167,14 @@ pub async fn key_lookup_returns_gate_profile(world: World<impl GateFixture>) {
     assert_eq!(find().await, GateProfile::default());
     let full = GateProfile {
         enabled: true,
-        allowed_domains: ["https://bücher.example", "http://localhost:3000"]
-            .iter()
-            .map(|text| Origin::parse(text, Mode::Test).unwrap())
-            .collect(),
+        allowed_domains: [
+            "https://bücher.example",
+            "http://localhost:3000",
+            "http://127.0.0.1:*",
+        ]
+        .iter()
+        .map(|text| AllowedDomain::parse(text, Mode::Test).unwrap())
+        .collect(),
         flow_sessions: true,
         kyc_trusted: false,
         rails: true,
@@ -217,7 +221,11 @@ pub async fn only_dead_letter_is_replayed(world: World<impl GateFixture>) {
     }
     let deliveries = world.fixture.gate().deliveries.clone();
     let page = async |status, skip| {
-        let filter = DeliveryFilter { status, skip };
+        let filter = DeliveryFilter {
+            status,
+            skip,
+            ..DeliveryFilter::default()
+        };
         let page = deliveries
             .deliveries_page(who, Service::Gate, filter, 2)
             .await
@@ -316,7 +324,11 @@ pub async fn delivery_pages_are_contiguous_for_every_status(world: World<impl Ga
             let mut read = Vec::new();
             loop {
                 let skip = u32::try_from(read.len()).unwrap();
-                let filter = DeliveryFilter { status, skip };
+                let filter = DeliveryFilter {
+                    status,
+                    skip,
+                    ..DeliveryFilter::default()
+                };
                 let page = deliveries.deliveries_page(&acme.who, Service::Gate, filter, limit);
                 let page = page.await.unwrap();
                 if page.is_empty() {
@@ -325,8 +337,27 @@ pub async fn delivery_pages_are_contiguous_for_every_status(world: World<impl Ga
                 read.extend(page.into_iter().map(|view| view.record.event_id));
             }
             assert_eq!(read, listed, "{status:?}, {limit}");
+            let (mut read, mut after) = (Vec::new(), None);
+            loop {
+                let filter = DeliveryFilter {
+                    status,
+                    after,
+                    ..DeliveryFilter::default()
+                };
+                let page = deliveries.deliveries_page(&acme.who, Service::Gate, filter, limit);
+                let page = page.await.unwrap();
+                let Some(last) = page.last() else {
+                    break;
+                };
+                after = Some(last.record.id);
+                read.extend(page.into_iter().map(|view| view.record.event_id));
+            }
+            assert_eq!(read, listed, "after the last one, {status:?}, {limit}");
         }
-        let filter = DeliveryFilter { status, skip: 0 };
+        let filter = DeliveryFilter {
+            status,
+            ..DeliveryFilter::default()
+        };
         let pools = deliveries.deliveries_page(&acme.who, Service::Pools, filter, 3);
         assert!(pools.await.unwrap().is_empty());
     }

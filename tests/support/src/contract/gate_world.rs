@@ -22,7 +22,7 @@ use kernel::{Mode, Readable, UpstreamName};
 use partner_core::Tenant;
 use partner_core::events::Service;
 use partner_core::idempotency::{IdempotencyKey, Operation, OperationKey, Scope};
-use partner_core::origin::Origin;
+use partner_core::origin::AllowedDomain;
 use partner_core::ports::{InFlight, Ticket};
 use partner_core::stored_response::{
     IdempotentResponse, RenderError, RenderedResponse, ResponseStore,
@@ -62,7 +62,7 @@ pub(crate) struct Gate {
 impl<F: GateFixture> World<F> {
     pub(crate) async fn open_gate(&self, name: &str, mode: Mode, quota: Option<u64>) -> Gate {
         let member = self.member_with(name, mode, &profile()).await;
-        let shop = Origin::parse("https://shop.example", mode).unwrap();
+        let shop = AllowedDomain::parse("https://shop.example", mode).unwrap();
         let gate = GateProfile {
             enabled: true,
             allowed_domains: [shop].into(),

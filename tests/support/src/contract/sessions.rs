@@ -230,7 +230,11 @@ pub async fn session_pages_are_contiguous(world: World<impl GateFixture>) {
     let cancelled = world.step(&who, ids[2], SessionState::Cancelled { at });
     assert_eq!(cancelled.await, Cas::Won);
     let page = async |after, status, limit| {
-        let filter = SessionFilter { after, status };
+        let filter = SessionFilter {
+            after,
+            status,
+            ..SessionFilter::default()
+        };
         let store = &world.fixture.gate().store;
         let seen = store.sessions_page(&who, &filter, limit).await.unwrap();
         seen.value
@@ -348,9 +352,9 @@ pub async fn transactions_read_back_and_one_pays(world: World<impl GateFixture>)
     all.sort_by_key(|it| std::cmp::Reverse(it.refid));
     assert_eq!(page(TransactionFilter::default()).await, all);
     let by = TransactionFilter {
-        after: None,
         status: Some(TransactionStatus::Failed),
         session: Some(session.id),
+        ..TransactionFilter::default()
     };
     assert_eq!(page(by).await, [failed]);
     let rest = TransactionFilter {

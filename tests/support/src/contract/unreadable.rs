@@ -172,7 +172,11 @@ pub async fn unreadable_customer_or_delivery_fails_its_page(world: World<impl Ga
 
     for status in [None, Some("pending")] {
         let page = async |skip| {
-            let filter = DeliveryFilter { status, skip };
+            let filter = DeliveryFilter {
+                status,
+                skip,
+                ..DeliveryFilter::default()
+            };
             let page = ports
                 .deliveries
                 .deliveries_page(who, Service::Pools, filter, 2);

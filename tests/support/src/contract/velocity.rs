@@ -9,7 +9,7 @@ use pools_core::profile::PoolsProfile;
 use pools_core::quote::Side;
 use pools_core::trade::EngineReport::{CannotComplete, Released, Reversed};
 use pools_core::trade::Trade;
-use pools_core::velocity::{TradesRead, Velocity};
+use pools_core::velocity::{CountedTrades, TradesRead, Velocity};
 
 use crate::contract::fixture::{Fixture, WINDOW};
 use crate::contract::world::{Decided, MILLI, Member, ONE, World, amount, delivered, eur, profile};
@@ -274,6 +274,42 @@ pub async fn cap_set_after_pause_counts_window_only(world: World<impl Fixture>) 
     world.admitted(&member, 70).await;
     let total = world.total(&member.who).await.unwrap().total;
     assert_eq!(total, i128::from(100 * ONE));
+    world.assert_clean().await;
+}
+
+/// The oldest trades after the floor are read with the total, the oldest first. A released trade has the notional 0.
+// rule: pools.velocity.retry-after
+pub async fn total_is_read_with_the_oldest_trades(world: World<impl Fixture>) {
+    let member = world.capped("acme", 100 * ONE).await;
+    let rival = world.capped("rival", 100 * ONE).await;
+    let store = &world.ports().store;
+    let none = store.counted_trades(&member.who, 9).await.unwrap();
+    assert!(none.is_none());
+    let mut made = Vec::new();
+    for euros in [30, 20, 50] {
+        world.clock().advance(MILLI);
+        made.push(world.admitted(&member, euros).await);
+    }
+    world.admitted(&rival, 7).await;
+    world.report(&member.who, made[1].id, Released).await;
+    let velocity = world.total(&member.who).await.unwrap();
+    let notionals = [30 * ONE, 0, 50 * ONE];
+    let all: Vec<_> = made
+        .iter()
+        .zip(notionals)
+        .map(|(trade, notional)| (trade.created_at, notional))
+        .collect();
+    for limit in [1, 2, 3, 9] {
+        let read = store.counted_trades(&member.who, limit).await.unwrap();
+        let read = read.unwrap().value;
+        let oldest = all.iter().copied().take(limit as usize).collect();
+        assert_eq!(read, CountedTrades { velocity, oldest }, "{limit}");
+    }
+    // A trade that the total no longer counts is not read.
+    world.clock().advance(WINDOW);
+    world.refused(&member, 101).await;
+    let read = store.counted_trades(&member.who, 9).await.unwrap();
+    assert!(read.unwrap().value.oldest.is_empty());
     world.assert_clean().await;
 }
 

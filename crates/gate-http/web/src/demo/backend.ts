@@ -10,6 +10,8 @@ export interface CreatedSession {
   session_id: string;
   client_secret: string;
   url: string | null;
+  /** The endpoint that gets the events in place of the shop, or null. */
+  events_to: string | null;
 }
 
 /** Webhook that the shop's server received. */
@@ -63,9 +65,17 @@ export async function createSession(order: Order): Promise<CreatedSession> {
   );
 }
 
+/** What the shop's server knows about the events. */
+export interface EventPage {
+  events: ReceivedEvent[];
+  next: number;
+  /** The endpoint that gets the events in place of the shop, or null. */
+  events_to: string | null;
+}
+
 /** Follows the events without end. `onState` reports whether the connection works. */
 export async function followEvents(
-  onEvents: (events: ReceivedEvent[], isNewLog: boolean) => void,
+  onEvents: (events: ReceivedEvent[], isNewLog: boolean, eventsTo: string | null) => void,
   onState: (isLive: boolean) => void,
 ): Promise<never> {
   let after = 0;
@@ -77,14 +87,14 @@ export async function followEvents(
       if (!response.ok) {
         throw new Error(`status ${response.status}`);
       }
-      const { events, next } = (await response.json()) as { events: ReceivedEvent[]; next: number };
+      const { events, next, events_to: eventsTo } = (await response.json()) as EventPage;
       onState(true);
       // A sandbox that was started again counts from the beginning.
       const isNewLog = next < after;
       after = isNewLog ? 0 : next;
       wait = isNewLog ? 0 : POLL_WAIT_SECONDS;
       backoff = FIRST_BACKOFF_MS;
-      onEvents(isNewLog ? [] : events, isNewLog);
+      onEvents(isNewLog ? [] : events, isNewLog, eventsTo);
     } catch {
       onState(false);
       await new Promise((resolve) => setTimeout(resolve, backoff));

@@ -2,7 +2,7 @@ import type { ReceivedEvent } from './backend.js';
 
 /** What the shop does about its order, and why. */
 export interface Decision {
-  state: 'none' | 'waiting' | 'paid' | 'failed' | 'over';
+  state: 'none' | 'elsewhere' | 'waiting' | 'paid' | 'failed' | 'over';
   title: string;
   reason: string;
 }
@@ -29,8 +29,18 @@ const DECISIONS: Record<string, [Decision['state'], string]> = {
   'gate_session.expired': ['over', 'Keep the goods: the order has expired'],
 };
 
-/** Decides about a session by its events, in their order. Only events with a valid signature count. */
-export function decide(session: string | null, events: ReceivedEvent[]): Decision {
+/**
+ * Decides about a session by its events, in their order. Only events with a valid signature count. `eventsTo` is the endpoint that
+ * gets the events in place of the shop.
+ */
+export function decide(session: string | null, events: ReceivedEvent[], eventsTo: string | null): Decision {
+  if (eventsTo !== null) {
+    return {
+      state: 'elsewhere',
+      title: `Events go to ${eventsTo}`,
+      reason: 'Your own server decides. This shop gets no events.',
+    };
+  }
   if (!session) {
     return {
       state: 'none',

@@ -18,6 +18,8 @@ const feed = new Feed();
 let ramp: sdk.GateRamp | undefined;
 let session: string | null = new URLSearchParams(location.search).get('gate_session_id');
 let remount: (() => void) | undefined;
+/** The endpoint that gets the events in place of the shop. */
+let eventsTo: string | null = null;
 
 function meta(name: string): string {
   return find<HTMLMetaElement>(`meta[name=penstock-${name}]`).content;
@@ -95,6 +97,7 @@ async function startOrder(way: Way, proceed: (created: CreatedSession) => void):
     }
     const created = await createSession(order());
     closeCheckout();
+    eventsTo = created.events_to;
     followSession(created.session_id);
     proceed(created);
   } catch (error) {
@@ -202,14 +205,18 @@ function showLink({ url }: CreatedSession): void {
 
 const WORDS = {
   none: 'no order is known',
+  elsewhere: 'another server gets the events',
   waiting: 'waiting for the event',
   paid: 'completed',
   failed: 'failed',
   over: 'cancelled or expired',
 };
 
+const NO_EVENTS = 'No events yet. Start a purchase.';
+
 function showDecision(): void {
-  const { state, title, reason } = decide(session, feed.events);
+  const { state, title, reason } = decide(session, feed.events, eventsTo);
+  find('#events-empty').textContent = eventsTo === null ? NO_EVENTS : `${title}, so none arrive here.`;
   find('#decision').dataset.decision = state;
   find('#decision-title').textContent = title;
   find('#decision-reason').textContent = reason;
@@ -281,7 +288,8 @@ showOrder();
 showReturn();
 showDecision();
 void followEvents(
-  (events, isNewLog) => {
+  (events, isNewLog, elsewhere) => {
+    eventsTo = elsewhere;
     if (isNewLog) {
       feed.clear();
     }

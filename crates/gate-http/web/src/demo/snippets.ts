@@ -37,7 +37,8 @@ const created = await fetch(url, {
   headers: {
     Authorization: \`Bearer \${SECRET_KEY}\`,
     'Content-Type': 'application/json',
-    'Idempotency-Key': order.uuid,
+    // A changed order needs a new key.
+    'Idempotency-Key': order.id + '-' + order.version,
   },
   body: JSON.stringify({
     amount: ${quote(order.amount)},
@@ -90,13 +91,11 @@ function pageSnippet(way: Way, { widgetOrigin, publishableKey, locale }: Place):
 
 const WEBHOOK: Snippet = {
   title: 'Your webhook',
-  note: 'This event decides, after standardwebhooks verified it.',
+  note: 'This event decides, after standardwebhooks verified it. Answer first, work later.',
   code: `const event = new Webhook(WEBHOOK_SECRET)
   .verify(rawBody, request.headers);
-
-if (event.type === 'gate_session.completed') {
-  ship(event.data.id);
-}
+// A job ships what is stored, each session once.
+await store(event);
 response.sendStatus(204);`,
 };
 

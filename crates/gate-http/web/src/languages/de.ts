@@ -83,6 +83,8 @@ export const messages: typeof en.messages = {
   payoutMethod: 'Auszahlung per',
   approx: '≈ {amount}',
   feesAre: 'Gebühren {amount}',
+  usually: 'In der Regel {time}',
+  usuallyFrom: 'In der Regel {from} bis {to}',
 
   // Screen details: address of the wallet
   wallet: 'Ihre Wallet-Adresse',
@@ -203,16 +205,16 @@ export const messages: typeof en.messages = {
   sendOn: 'Senden Sie auf',
   sendOnce: ', in einer Überweisung.',
   scan: 'Mit der Wallet scannen oder beide Werte kopieren',
+  scanBank: 'Oder scannen Sie diesen Code mit Ihrer Banking-App',
+  openWallet: 'In Wallet-App öffnen',
   exact: 'Genauer Betrag, {asset}',
   addressOn: 'Adresse auf {network}',
-  qr: 'QR-Code der Adresse, die auch unten steht',
+  qr: 'QR-Code dieser Werte, die auch als Text zu sehen sind',
 
   // Screen instructions: other ways to pay
   redirectTitle: 'Bei Ihrer Bank oder Kartenfirma zahlen',
   redirectText: 'Sie zahlen auf einer Seite des Zahlungsanbieters.',
   openLink: 'Zahlungsseite öffnen',
-  sandboxTitle: 'Nichts zu senden',
-  sandboxText: 'Dies ist ein Test. Sie müssen nichts senden.',
   deposit: 'Bestätigen Sie die Überweisung in Ihrer Wallet.',
   walletTitle: 'In der Wallet bestätigen',
 
@@ -223,6 +225,10 @@ export const messages: typeof en.messages = {
   updates: 'Diese Seite aktualisiert sich von selbst.',
   sentBank: 'Ich habe überwiesen',
   sentCrypto: 'Ich habe die {asset} gesendet',
+  testAddress: 'Dies ist ein Test: Senden Sie nichts an diese Adresse',
+  testPayment: 'Dies ist ein Test: Zahlen Sie nichts. Es fließt kein Geld.',
+  pretendSent: 'Senden simulieren',
+  pretendPaid: 'Zahlung simulieren',
   copy: 'Kopieren',
   copied: 'Kopiert',
   copyOf: '{field} kopieren',

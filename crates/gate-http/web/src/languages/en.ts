@@ -81,6 +81,8 @@ export const messages = {
   payoutMethod: 'Receive by',
   approx: '≈ {amount}',
   feesAre: 'Fees {amount}',
+  usually: 'Usually {time}',
+  usuallyFrom: 'Usually {from} to {to}',
 
   // Screen details: address of the wallet
   wallet: 'Your wallet address',
@@ -194,16 +196,16 @@ export const messages = {
   sendOn: 'Send it on',
   sendOnce: ', in one transfer.',
   scan: 'Scan with your wallet, or copy both values',
+  scanBank: 'Or scan this code with your banking app',
+  openWallet: 'Open in wallet app',
   exact: 'Exact amount, {asset}',
   addressOn: 'Address on {network}',
-  qr: 'QR code of the address, also shown below',
+  qr: 'QR code of these values, which are also shown as text',
 
   // Screen instructions: other ways to pay
   redirectTitle: 'Pay at your bank or card company',
   redirectText: 'You pay on a page of the payment provider.',
   openLink: 'Open the payment page',
-  sandboxTitle: 'Nothing to send',
-  sandboxText: 'This is a test. Nothing needs to be sent.',
   deposit: 'Confirm the transfer in your wallet.',
   walletTitle: 'Confirm in your wallet',
 
@@ -214,6 +216,10 @@ export const messages = {
   updates: 'This page updates by itself.',
   sentBank: 'I have sent the transfer',
   sentCrypto: 'I have sent the {asset}',
+  testAddress: 'This is a test: send nothing to this address',
+  testPayment: 'This is a test: pay nothing. No money moves.',
+  pretendSent: 'Pretend that it was sent',
+  pretendPaid: 'Pretend that you paid',
   copy: 'Copy',
   copied: 'Copied',
   copyOf: 'Copy {field}',

@@ -83,6 +83,8 @@ export const messages: typeof en.messages = {
   payoutMethod: 'Recibir por',
   approx: '≈ {amount}',
   feesAre: 'Comisiones {amount}',
+  usually: 'Normalmente {time}',
+  usuallyFrom: 'Normalmente de {from} a {to}',
 
   // Screen details: address of the wallet
   wallet: 'La dirección de tu monedero',
@@ -197,16 +199,16 @@ export const messages: typeof en.messages = {
   sendOn: 'Envíalo por',
   sendOnce: ', en una sola transferencia.',
   scan: 'Escanea con tu monedero o copia los dos valores',
+  scanBank: 'O escanea este código con la aplicación de tu banco',
+  openWallet: 'Abrir en la aplicación del monedero',
   exact: 'Cantidad exacta, {asset}',
   addressOn: 'Dirección en {network}',
-  qr: 'Código QR de la dirección, que también aparece abajo',
+  qr: 'Código QR de estos valores, que también aparecen como texto',
 
   // Screen instructions: other ways to pay
   redirectTitle: 'Paga en tu banco o en la emisora de tu tarjeta',
   redirectText: 'Pagas en una página del proveedor de pagos.',
   openLink: 'Abrir la página de pago',
-  sandboxTitle: 'Nada que enviar',
-  sandboxText: 'Esto es una prueba. No tienes que enviar nada.',
   deposit: 'Confirma la transferencia en tu monedero.',
   walletTitle: 'Confirma en tu monedero',
 
@@ -217,6 +219,10 @@ export const messages: typeof en.messages = {
   updates: 'Esta página se actualiza sola.',
   sentBank: 'Ya he hecho la transferencia',
   sentCrypto: 'Ya he enviado los {asset}',
+  testAddress: 'Esto es una prueba: no envíes nada a esta dirección',
+  testPayment: 'Esto es una prueba: no pagues nada. No se mueve dinero.',
+  pretendSent: 'Simular el envío',
+  pretendPaid: 'Simular el pago',
   copy: 'Copiar',
   copied: 'Copiado',
   copyOf: 'Copiar {field}',

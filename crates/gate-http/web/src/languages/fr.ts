@@ -16,9 +16,9 @@ export const messages: typeof en.messages = {
   // Page: its title, and what is above and below each screen
   title: 'Paiement',
   docTitle: '{title} – {shop}',
-  docTest: 'Test : {title}',
+  docTest: 'Test\u00a0: {title}',
   testMode: 'Mode test',
-  testNote: ' : aucun argent réel ne circule',
+  testNote: '\u00a0: aucun argent réel ne circule',
   powered: 'Proposé par',
   licences: 'Licences',
   runBy: '{shop} est un service de {name}',
@@ -49,12 +49,12 @@ export const messages: typeof en.messages = {
   payBefore: 'À payer avant',
 
   // Screen choose: kinds of payment
-  chooseTitle: 'Que souhaitez-vous faire ?',
+  chooseTitle: 'Que souhaitez\u2011vous faire\u00a0?',
   choose_on_ramp: 'Acheter des cryptos',
   choose_off_ramp: 'Vendre des cryptos',
   choose_swap: 'Échanger des cryptos',
   kinds: 'Type d’opération',
-  selected: '{side} : sélectionné.',
+  selected: '{side}\u00a0: sélectionné.',
 
   // Screen choose: what happens, and what the customer needs
   payAmount: 'Vous payez {amount}',
@@ -83,6 +83,8 @@ export const messages: typeof en.messages = {
   payoutMethod: 'Recevoir par',
   approx: '≈ {amount}',
   feesAre: 'Frais {amount}',
+  usually: 'Généralement {time}',
+  usuallyFrom: 'Généralement de {from} à {to}',
 
   // Screen details: address of the wallet
   wallet: 'L’adresse de votre portefeuille',
@@ -154,9 +156,9 @@ export const messages: typeof en.messages = {
   same_swap: 'Ce que vous envoyez ne change pas.',
   feesChanged: 'Les frais étaient de {before}, ils sont maintenant de {now}.',
   rateChanged: 'Le cours était {before}. Les montants ne changent pas.',
-  before: 'Avant : {amount}',
+  before: 'Avant\u00a0: {amount}',
   pressAgain: 'Appuyez de nouveau sur le bouton si vous êtes d’accord.',
-  ranOut: 'Le prix a expiré. Voici le nouveau ; appuyez de nouveau sur le bouton si vous êtes d’accord.',
+  ranOut: 'Le prix a expiré. Voici le nouveau\u00a0; appuyez de nouveau sur le bouton si vous êtes d’accord.',
   otherWindow: 'Ce paiement semble ouvert dans une autre fenêtre. Appuyez de nouveau sur le bouton pour payer ici.',
   outdated: 'Ce prix n’est plus à jour.',
   showPrice: 'Afficher le prix actuel',
@@ -178,8 +180,8 @@ export const messages: typeof en.messages = {
   confirm_on_ramp: 'Vérifier et payer',
   confirm_off_ramp: 'Vérifier et vendre',
   confirm_swap: 'Vérifier et échanger',
-  checkAddress: 'Est-ce bien votre adresse ? Un transfert de cryptos est définitif.',
-  checkAccount: 'Est-ce bien votre compte ?',
+  checkAddress: 'Est-ce bien votre adresse\u00a0? Un transfert de cryptos est définitif.',
+  checkAccount: 'Est-ce bien votre compte\u00a0?',
   toWallet: 'Vers votre portefeuille',
   toAccount: 'Vers votre compte',
   pay_on_ramp: 'Payer {amount}',
@@ -187,9 +189,9 @@ export const messages: typeof en.messages = {
   pay_swap: 'Échanger {amount}',
   paying: 'Paiement en cours…',
   moment: 'Un instant…',
-  nextBank: 'Ensuite : les coordonnées bancaires pour votre virement.',
-  nextCrypto: 'Ensuite : l’adresse où envoyer.',
-  nextCard: 'Ensuite : votre carte, chez le prestataire de paiement.',
+  nextBank: 'Ensuite\u00a0: les coordonnées bancaires pour votre virement.',
+  nextCrypto: 'Ensuite\u00a0: l’adresse où envoyer.',
+  nextCard: 'Ensuite\u00a0: votre carte, chez le prestataire de paiement.',
 
   // Screen instructions: bank transfer, and transfer of crypto
   bankTitle: 'Faites votre virement',
@@ -200,16 +202,16 @@ export const messages: typeof en.messages = {
   sendOn: 'Envoyez sur',
   sendOnce: ', en un seul transfert.',
   scan: 'Scannez avec votre portefeuille ou copiez les deux valeurs',
+  scanBank: 'Ou scannez ce code avec l’application de votre banque',
+  openWallet: 'Ouvrir dans l’application du portefeuille',
   exact: 'Montant exact, {asset}',
   addressOn: 'Adresse sur {network}',
-  qr: 'Code QR de l’adresse, aussi affichée ci-dessous',
+  qr: 'Code QR de ces valeurs, aussi affichées en texte',
 
   // Screen instructions: other ways to pay
   redirectTitle: 'Payez auprès de votre banque ou de l’émetteur de votre carte',
   redirectText: 'Vous payez sur une page du prestataire de paiement.',
   openLink: 'Ouvrir la page de paiement',
-  sandboxTitle: 'Rien à envoyer',
-  sandboxText: 'Ceci est un test. Vous n’avez rien à envoyer.',
   deposit: 'Confirmez le transfert dans votre portefeuille.',
   walletTitle: 'Confirmez dans votre portefeuille',
 
@@ -220,10 +222,14 @@ export const messages: typeof en.messages = {
   updates: 'Cette page se met à jour toute seule.',
   sentBank: 'J’ai fait le virement',
   sentCrypto: 'J’ai envoyé les {asset}',
+  testAddress: 'Ceci est un test\u00a0: n’envoyez rien à cette adresse',
+  testPayment: 'Ceci est un test\u00a0: ne payez rien. Aucun argent ne circule.',
+  pretendSent: 'Simuler l’envoi',
+  pretendPaid: 'Simuler le paiement',
   copy: 'Copier',
   copied: 'Copié',
-  copyOf: 'Copier : {field}',
-  copiedOf: 'Copié : {field}.',
+  copyOf: 'Copier\u00a0: {field}',
+  copiedOf: 'Copié\u00a0: {field}.',
   byHand: 'Appuyez sur Ctrl+C (⌘C) pour copier. Le texte est sélectionné.',
 
   // Amounts that differ, and the end of the time to pay
@@ -231,7 +237,7 @@ export const messages: typeof en.messages = {
   sendRest: 'Envoyez les {rest} restants de la même manière.',
   moreArrived: 'Nous avons reçu {received} au lieu de {required}. Le prestataire de paiement rembourse la différence.',
   timeOver:
-    'Le délai de paiement est écoulé : n’envoyez plus rien. Si vous avez déjà payé, attendez ici. ' +
+    'Le délai de paiement est écoulé\u00a0: n’envoyez plus rien. Si vous avez déjà payé, attendez ici. ' +
     'Le paiement aboutira, ou l’argent vous sera rendu.',
 
   // Fields of a transfer, by their name in the API
@@ -250,10 +256,10 @@ export const messages: typeof en.messages = {
   progress_off_ramp: 'Dès que vos {asset} arrivent, nous envoyons {get} sur votre compte.',
   progress_swap: 'Dès que vos {asset} arrivent, nous envoyons {get} vers votre portefeuille.',
   placed: 'Ordre passé',
-  arrived: '{what} : réception',
+  arrived: '{what}\u00a0: réception',
   transfer: 'Virement',
   payment: 'Paiement',
-  coinSent: '{what} : envoi',
+  coinSent: '{what}\u00a0: envoi',
   money: 'Argent',
   closePage: 'Vous pouvez fermer cette page. {shop} reçoit le résultat dans tous les cas.',
   showBank: 'Afficher les coordonnées bancaires',
@@ -261,7 +267,7 @@ export const messages: typeof en.messages = {
   cancelPayment: 'Annuler ce paiement',
 
   // Screen done
-  doneSent: '{amount} : envoyé',
+  doneSent: '{amount}\u00a0: envoyé',
   doneMoney: '{amount} en route vers vous',
   doneWallet: 'En route vers votre portefeuille sur {network}.',
   doneAccount: 'Vers votre compte {account}.',
@@ -301,9 +307,9 @@ export const messages: typeof en.messages = {
   // Cancelling a payment
   cancelAndBack: 'Annuler et retourner chez {shop}',
   cancel: 'Annuler',
-  askCancel: 'Annuler ce paiement ?',
+  askCancel: 'Annuler ce paiement\u00a0?',
   nothingYet: 'Rien n’a été payé.',
-  askSent: 'Avez-vous déjà envoyé l’argent ? Alors n’annulez pas.',
+  askSent: 'Avez-vous déjà envoyé l’argent\u00a0? Alors n’annulez pas.',
   riskSent: 'Si vous avez envoyé l’argent, l’annulation ne le fait pas revenir.',
   keepGoing: 'Continuer',
   keepWaiting: 'Continuer d’attendre',
@@ -324,7 +330,8 @@ export const messages: typeof en.messages = {
   nothingPaid: 'Rien n’a été payé.',
   closedTitle: 'Ce paiement est clos',
   closedText: 'La boutique affiche l’état de votre commande.',
-  keepAndAsk: 'Si vous avez envoyé de l’argent, conservez cette référence : {reference}, et adressez-vous à {shop}.',
+  keepAndAsk:
+    'Si vous avez envoyé de l’argent, conservez cette référence\u00a0: {reference}, et adressez-vous à {shop}.',
   tokenTitle: 'Cette page ne peut plus continuer',
   tokenText: 'Ouvrez de nouveau le paiement depuis la boutique. Rien n’est payé deux fois.',
 
@@ -342,12 +349,12 @@ export const messages: typeof en.messages = {
   back: 'Retour',
   noRate: 'Il n’y a pas de prix pour {asset} en ce moment. Réessayez ou choisissez une autre crypto.',
   notOffered: '{asset} n’est pas proposé sur ce réseau en ce moment. Choisissez-en un autre.',
-  outOfRange: 'Le montant de cette commande dépasse les limites de ce choix. Choisissez autre chose.',
-  limits: 'Possible : de {min} à {max}.',
+  outOfRange: 'Le montant de cette commande est hors des limites de ce choix. Choisissez autre chose.',
+  limits: 'Possible\u00a0: de {min} à {max}.',
   noChoice: 'Aucun choix n’accepte ici le montant de cette commande.',
   tooMany: 'Il y a eu trop de demandes. Nous réessayons dans {seconds} secondes.',
-  tooLate: 'Il est trop tard pour annuler : le paiement est en cours d’exécution.',
+  tooLate: 'Il est trop tard pour annuler\u00a0: le paiement est en cours d’exécution.',
   unreachable: 'Nous n’avons pas pu joindre le service de paiement. Rien n’est payé deux fois. Réessayez.',
-  requestId: 'Référence : {id}',
+  requestId: 'Référence\u00a0: {id}',
   underWay: 'Ce paiement est déjà en cours.',
 };

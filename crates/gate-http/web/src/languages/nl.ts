@@ -83,6 +83,8 @@ export const messages: typeof en.messages = {
   payoutMethod: 'Ontvangen via',
   approx: '≈ {amount}',
   feesAre: 'Kosten {amount}',
+  usually: 'Meestal {time}',
+  usuallyFrom: 'Meestal {from} tot {to}',
 
   // Screen details: address of the wallet
   wallet: 'Uw walletadres',
@@ -198,16 +200,16 @@ export const messages: typeof en.messages = {
   sendOn: 'Verstuur op',
   sendOnce: ', in één transactie.',
   scan: 'Scan met uw wallet of kopieer beide waarden',
+  scanBank: 'Of scan deze code met de app van uw bank',
+  openWallet: 'Openen in wallet-app',
   exact: 'Precies bedrag, {asset}',
   addressOn: 'Adres op {network}',
-  qr: 'QR-code van het adres, dat ook hieronder staat',
+  qr: 'QR-code van deze waarden, die ook als tekst te zien zijn',
 
   // Screen instructions: other ways to pay
   redirectTitle: 'Betaal bij uw bank of kaartuitgever',
   redirectText: 'U betaalt op een pagina van de betaaldienst.',
   openLink: 'Betaalpagina openen',
-  sandboxTitle: 'Niets te versturen',
-  sandboxText: 'Dit is een test. U hoeft niets te versturen.',
   deposit: 'Bevestig de overboeking in uw wallet.',
   walletTitle: 'Bevestig in uw wallet',
 
@@ -218,6 +220,10 @@ export const messages: typeof en.messages = {
   updates: 'Deze pagina werkt zichzelf bij.',
   sentBank: 'Ik heb het overgemaakt',
   sentCrypto: 'Ik heb de {asset} verstuurd',
+  testAddress: 'Dit is een test: stuur niets naar dit adres',
+  testPayment: 'Dit is een test: betaal niets. Er wordt geen geld verplaatst.',
+  pretendSent: 'Verzending simuleren',
+  pretendPaid: 'Betaling simuleren',
   copy: 'Kopiëren',
   copied: 'Gekopieerd',
   copyOf: '{field} kopiëren',

@@ -7,12 +7,12 @@ export type GateRampTheme = 'light' | 'dark' | 'auto';
 /** Kind of order: buy crypto (`on_ramp`), sell crypto (`off_ramp`), or exchange one asset for another (`swap`). */
 export type GateRampFlow = 'on_ramp' | 'off_ramp' | 'swap';
 
-/** Options of `new GateRamp(…)`. */
+/** Options of `new GateRamp(…)` and `GateRamp.redirectToCheckout(…)`. Inherited properties do not count. */
 export interface GateRampOptions {
   /** Publishable key, `pk_test_…` or `pk_live_…`. A secret key is refused. */
   publishableKey: string;
   /** Client secret (`gsec_…`) from the response that created the session on your server. */
-  clientSecret?: string | undefined;
+  clientSecret: string;
   /** Expected mode of the key. Without it, the key alone decides. */
   environment?: GateRampEnvironment | undefined;
   /** Colour scheme of the widget. Default `auto`. */
@@ -23,18 +23,12 @@ export interface GateRampOptions {
    * A text that is no such tag gets a warning in the console and the browser's language, and stops no payment.
    */
   locale?: string | undefined;
-  /** Flow that an open session offers. A session that was created with a flow keeps its own. */
+  /** Flow of a session that was created without one. A session that has a flow keeps its own. */
   flow?: GateRampFlow | undefined;
-  /** Origin of the gate's API. Required with the npm package; `gate.js` of a gate knows its own. */
+  /** Origin of the gate's API. Required with the npm package; `gate.js` of a gate knows its own and takes no other. */
   gateOrigin?: string | undefined;
-  /** Origin that serves the widget. Required with the npm package; `gate.js` of a gate knows its own. */
+  /** Origin that serves the widget. Required with the npm package; `gate.js` of a gate knows its own and takes no other. */
   widgetOrigin?: string | undefined;
-}
-
-/** Options of `GateRamp.redirectToCheckout(…)`. */
-export interface RedirectOptions extends GateRampOptions {
-  /** Client secret (`gsec_…`) from the response that created the session on your server. */
-  clientSecret: string;
 }
 
 /** Transaction and session of a completed payment. */
@@ -89,13 +83,13 @@ export interface DepositResult {
 }
 
 /**
- * Callbacks of `mount`.
+ * Callbacks of `mount`. Inherited ones, such as the methods of a class, are not called.
  *
  * Callbacks are UX signals only: a user can forge or suppress each of them. Signed webhooks, or reads by your server, decide.
  * A callback that throws is reported to the page and never stops the widget.
  */
 export interface GateRampCallbacks {
-  /** The widget is loaded and has its token. UX signal only: webhooks decide. */
+  /** The widget is loaded and has its token. It comes before every other callback, or not at all. UX signal only: webhooks decide. */
   onReady?: (() => void) | undefined;
   /**
    * The user has paid. UX signal only: deliver goods after the webhook `gate_session.completed`, never after this callback.

@@ -1,3 +1,4 @@
+import { bare } from './own.js';
 import type { Settings } from './settings.js';
 
 /** Token that lets the widget act for one session. */
@@ -16,27 +17,33 @@ export interface BootstrapRefusal {
   message: string;
 }
 
-export type BootstrapResult = { token: EmbedToken } | { refusal: BootstrapRefusal };
+/** Both names are own properties, so that none is looked up in a prototype. */
+export type BootstrapResult = { token: EmbedToken; refusal: null } | { token: null; refusal: BootstrapRefusal };
 
 /** Codes of a refusal that no change of the page can cure: the gate has nothing to offer. */
 const UNAVAILABLE_CODES = ['organization_suspended', 'gate_not_enabled', 'quota_exhausted'];
 
-function refuse(code: string, message: string): { refusal: BootstrapRefusal } {
-  return { refusal: { unavailable: UNAVAILABLE_CODES.includes(code), code, message } };
+function refuse(code: string, message: string): BootstrapResult {
+  return { token: null, refusal: { unavailable: UNAVAILABLE_CODES.includes(code), code, message } };
 }
 
 async function readResponse(response: Response): Promise<BootstrapResult> {
-  const body = (await response.json().catch(() => null)) as Record<string, unknown> | null;
-  if (response.ok && typeof body?.embed_token === 'string') {
-    return { token: body as unknown as EmbedToken };
+  const body = bare(((await response.json().catch(() => null)) ?? {}) as Record<string, unknown>);
+  if (response.ok && typeof body.embed_token === 'string') {
+    return { token: body as unknown as EmbedToken, refusal: null };
   }
-  if (typeof body?.code === 'string') {
+  if (typeof body.code === 'string') {
     return refuse(body.code, String(body.message));
   }
   return refuse(
     'unexpected_response',
     `The gate's response to the bootstrap has status ${response.status} and is malformed.`,
   );
+}
+
+/** Sends a request without cookies and referrer. The browser reads inherited options too, so they inherit nothing. */
+function request(url: string, options: RequestInit): Promise<Response> {
+  return fetch(url, bare<RequestInit>({ credentials: 'omit', referrerPolicy: 'no-referrer', ...options }));
 }
 
 /**
@@ -53,24 +60,13 @@ async function explainHiddenResponse(
 ): Promise<BootstrapResult | undefined> {
   try {
     const query = `?publishable_key=${encodeURIComponent(settings.publishableKey)}`;
-    const response = await fetch(url + query, {
-      method: 'POST',
-      credentials: 'omit',
-      referrerPolicy: 'no-referrer',
-      signal,
-    });
+    const response = await request(url + query, { method: 'POST', signal });
     return response.ok ? undefined : await readResponse(response);
   } catch {
     // Only a page that the gate knows can read a response.
   }
   try {
-    await fetch(`${settings.gateOrigin}/health`, {
-      mode: 'no-cors',
-      credentials: 'omit',
-      referrerPolicy: 'no-referrer',
-      cache: 'no-store',
-      signal,
-    });
+    await request(`${settings.gateOrigin}/health`, { mode: 'no-cors', cache: 'no-store', signal });
   } catch {
     return refuse(
       'network_error',
@@ -79,25 +75,24 @@ async function explainHiddenResponse(
   }
   return refuse(
     'origin_not_allowed',
-    `The gate does not accept pages of ${self.origin}, or does not know publishableKey. ` +
-      'Add this exact origin to allowed_domains, and check the key.',
+    `The gate at ${settings.gateOrigin} refuses publishableKey in pages of ${self.origin}. Either allowed_domains of the key's partner ` +
+      'lacks this exact origin: add it. Or the gate does not know the key: compare it with the one that your gate shows, ' +
+      'and its mode (pk_test_… or pk_live_…) with the mode of the gate.',
   );
 }
 
 /** Obtains an embed token for the page. Never rejects. */
 export async function bootstrap(settings: Settings, signal: AbortSignal): Promise<BootstrapResult> {
   const url = `${settings.gateOrigin}/v1/embed/bootstrap`;
-  const request = (): Promise<Response> =>
-    fetch(url, {
+  const ask = (): Promise<Response> =>
+    request(url, {
       method: 'POST',
-      credentials: 'omit',
-      referrerPolicy: 'no-referrer',
       headers: { Authorization: `Bearer ${settings.publishableKey}`, 'Content-Type': 'application/json' },
       body: JSON.stringify({ clientSecret: settings.clientSecret }),
       signal,
     });
   try {
-    return await readResponse(await request());
+    return await readResponse(await ask());
   } catch {
     // Either the network failed or the browser hid the response. An aborted signal fails each further request at once.
   }
@@ -106,7 +101,7 @@ export async function bootstrap(settings: Settings, signal: AbortSignal): Promis
     return explained;
   }
   try {
-    return await readResponse(await request());
+    return await readResponse(await ask());
   } catch {
     return refuse('network_error', `The connection to the gate at ${settings.gateOrigin} failed. Try again.`);
   }

@@ -10,7 +10,7 @@ import ts from 'typescript';
 const source = dirname(fileURLToPath(import.meta.url));
 /** Bar of the contract for `gate.js` and for `gate.mjs`, in bytes after gzip. */
 const MAX_GZIP_BYTES = 6 * 1024;
-const PLACEHOLDERS = ['"{{penstock.gate_origin}}"', '"{{penstock.widget_origin}}"'];
+const PLACEHOLDERS = ['"{{penstock.gate_origin}}"', '"{{penstock.widget_origin}}"', '"pk_{{penstock.mode}}_"'];
 
 const COMMON = {
   bundle: true,

@@ -5,18 +5,19 @@ import { frame as fr } from '../languages/fr.js';
 import { frame as it } from '../languages/it.js';
 import type { Language } from '../languages/list.js';
 import { frame as nl } from '../languages/nl.js';
+import { bare } from './own.js';
 
 export type FrameTexts = typeof en;
 
 /** Texts around the frame, by language. */
-const FRAME_TEXTS: Record<string, FrameTexts> = {
+const FRAME_TEXTS: Record<string, FrameTexts> = bare({
   en,
   de,
   fr,
   es,
   it,
   nl,
-} satisfies Record<Language, FrameTexts>;
+} satisfies Record<Language, FrameTexts>);
 
 /** Texts in the first language that the widget speaks. The whole language subtag counts: `frr` and `den` are neither French nor German. */
 export function frameTexts(locale: string | undefined): FrameTexts {

@@ -4,9 +4,9 @@ import {
   type GateRampFlow,
   type GateRampOptions,
   type GateRampTheme,
-  type RedirectOptions,
 } from './api.js';
 import { MountedFrame } from './mounted_frame.js';
+import { own } from './own.js';
 import { readSettings, readTheme, type Settings } from './settings.js';
 
 export * from './api.js';
@@ -68,16 +68,10 @@ export class GateRamp {
    *
    * The return is a UX signal only: a user can open that address without paying. Signed webhooks decide.
    */
-  static redirectToCheckout(options: RedirectOptions): void {
+  static redirectToCheckout(options: GateRampOptions): void {
     const { publishableKey, clientSecret, widgetOrigin, theme, locale } = readSettings(options);
-    if (!clientSecret) {
-      throw new GateRampError(
-        'invalid_option',
-        'clientSecret is required for a redirect: create a session on your server first.',
-      );
-    }
     const fragment = new URLSearchParams({ publishable_key: publishableKey, client_secret: clientSecret });
-    if (options.theme) {
+    if (own(options, 'theme')) {
       fragment.set('theme', theme);
     }
     if (locale) {

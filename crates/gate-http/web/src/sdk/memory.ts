@@ -1,10 +1,11 @@
 import type { EmbedToken } from './bootstrap.js';
+import { bare } from './own.js';
 
 /** The entries of the tab's storage begin with this. Each holds the token of one session, and never a client secret. */
 const ENTRY = 'penstock_gate_token.';
 
 /** This page's copies, for pages whose storage is denied. */
-const kept: Record<string, EmbedToken> = {};
+const kept = new Map<string, EmbedToken>();
 
 /**
  * Keeps the token of a payment that has begun.
@@ -17,7 +18,7 @@ export function remember(token: EmbedToken): void {
   if (!session_id) {
     return;
   }
-  kept[session_id] = token;
+  kept.set(session_id, token);
   try {
     sessionStorage.setItem(ENTRY + session_id, JSON.stringify({ embed_token, expires_at, session_id }));
   } catch {
@@ -27,10 +28,14 @@ export function remember(token: EmbedToken): void {
 
 function read(session: string): EmbedToken | undefined {
   try {
-    return (JSON.parse(sessionStorage.getItem(ENTRY + session) ?? 'null') as EmbedToken | null) ?? kept[session];
+    const stored = JSON.parse(sessionStorage.getItem(ENTRY + session) ?? 'null') as EmbedToken | null;
+    if (stored) {
+      return bare(stored);
+    }
   } catch {
-    return kept[session];
+    // The storage is denied, or something else has written the entry.
   }
+  return kept.get(session);
 }
 
 /** The token of this session's payment. The gate decides whether it is still valid, because the clock of the device can be wrong. */

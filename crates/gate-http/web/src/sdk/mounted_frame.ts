@@ -2,6 +2,7 @@ import type { GateRampCallbacks, GateRampTheme } from './api.js';
 import { bootstrap, type BootstrapRefusal, type EmbedToken } from './bootstrap.js';
 import { frameTexts } from './frame_texts.js';
 import { recall, remember } from './memory.js';
+import { bare, own } from './own.js';
 import type { Settings } from './settings.js';
 
 /** Time from `mount` to the handshake, in milliseconds, before `onError` reports it. */
@@ -21,6 +22,9 @@ const PAYMENT_STEPS = ['instructions', 'progress', 'done'];
 
 /** Results of the partner's wallet by payment. They outlive a mount, so that a second one never sends again. */
 const deposits = new Map<string, Promise<string | null>>();
+
+/** Marks the elements of a widget, so that a later mount finds a copy of them that nothing removes. */
+const MARK = 'data-penstock-widget';
 
 type Message = Record<string, unknown>;
 
@@ -72,6 +76,8 @@ export class MountedFrame {
     addEventListener('message', this.receive);
     this.timer = setTimeout(() => this.expire(), READY_TIMEOUT_MS);
     void this.fetchToken();
+    // A router that keeps copies of its pages restores a widget that no longer works.
+    container.querySelectorAll(`:scope > [${MARK}]`).forEach((earlier) => earlier.remove());
     container.append(this.placeholder, this.frame);
     this.watchRemoval();
     this.followRemoval();
@@ -95,7 +101,7 @@ export class MountedFrame {
 
   /** Watches the document, and each shadow root around the frame, for a removal without `destroy`. */
   private watchRemoval(): void {
-    const options = { childList: true, subtree: true };
+    const options = bare({ childList: true, subtree: true });
     this.observer.observe(document, options);
     let root = this.frame.getRootNode();
     while (root instanceof ShadowRoot) {
@@ -122,6 +128,7 @@ export class MountedFrame {
   private createPlaceholder(): HTMLElement {
     const placeholder = document.createElement('div');
     placeholder.setAttribute('role', 'status');
+    placeholder.setAttribute(MARK, '');
     placeholder.textContent = frameTexts(this.settings.locale).loading;
     setStyles(placeholder, {
       height: `${INITIAL_HEIGHT_PX}px`,
@@ -143,6 +150,7 @@ export class MountedFrame {
       fragment.set('flow', flow);
     }
     const frame = document.createElement('iframe');
+    frame.setAttribute(MARK, '');
     frame.title = frameTexts(locale).title;
     frame.allow = 'payment; clipboard-write';
     frame.referrerPolicy = 'no-referrer';
@@ -163,7 +171,9 @@ export class MountedFrame {
     ...event: Parameters<NonNullable<GateRampCallbacks[N]>>
   ): void {
     try {
-      (this.callbacks[name] as ((...event: unknown[]) => void) | undefined)?.(...event);
+      if (own(this.callbacks, name)) {
+        (this.callbacks[name] as (...event: unknown[]) => void)(...event);
+      }
     } catch (error) {
       report(error);
     }
@@ -210,13 +220,10 @@ export class MountedFrame {
     if (this.isDestroyed) {
       return;
     }
-    if ('token' in result) {
+    if (result.token) {
       this.token = result.token;
       this.tokenReceivedAt = performance.now();
       this.handOver();
-      if (result.token.available === false && !this.isDestroyed) {
-        this.reportUnavailable(result.token.unavailable_reason ?? 'unavailable');
-      }
       return;
     }
     const { unavailable, code, message } = result.refusal;
@@ -250,22 +257,27 @@ export class MountedFrame {
     }
     clearTimeout(this.timer);
     const { locale, theme, flow } = this.settings;
+    const unavailable = token.available === false ? (token.unavailable_reason ?? 'unavailable') : null;
     this.post({
       type: 'token',
       embed_token: token.embed_token,
       expires_at: token.expires_at,
       session_id: token.session_id ?? null,
-      unavailable_reason: token.available === false ? (token.unavailable_reason ?? 'unavailable') : null,
+      unavailable_reason: unavailable,
       locale: locale ?? null,
       theme,
       flow: flow ?? null,
-      can_deposit: typeof this.callbacks.onInitiateDeposit === 'function',
+      can_deposit: typeof own(this.callbacks, 'onInitiateDeposit') === 'function',
       can_deposit_memo: true,
     });
     if (!this.handedOver) {
       this.handedOver = true;
       this.placeholder.remove();
       this.emit('onReady');
+    }
+    // `onReady` may have removed the widget.
+    if (unavailable !== null && !this.isDestroyed) {
+      this.reportUnavailable(unavailable);
     }
   }
 
@@ -308,8 +320,20 @@ export class MountedFrame {
     let result = deposits.get(request_id);
     if (!result) {
       const ask = async (): Promise<string | null> => {
+        if (!own(this.callbacks, 'onInitiateDeposit')) {
+          return null;
+        }
         const sent = await this.callbacks.onInitiateDeposit?.({ asset, network, amount, address, memo });
-        return isText(sent?.txHash) && sent.txHash ? sent.txHash : null;
+        if (!sent) {
+          return null;
+        }
+        const hash = own(sent, 'txHash');
+        if (isText(hash) && hash) {
+          return hash;
+        }
+        throw new Error(
+          'onInitiateDeposit returned no own text `txHash`: the widget does not know that the crypto was sent.',
+        );
       };
       result = ask().catch((error: unknown) => {
         report(error);
@@ -325,11 +349,11 @@ export class MountedFrame {
 
   /** Accepts messages of this frame, from the widget's exact origin and of a known shape, and ignores all others. */
   private readonly receive = (event: MessageEvent): void => {
-    const message = event.data as Message | null;
     if (event.source !== this.frame.contentWindow || event.origin !== this.settings.widgetOrigin || !event.source) {
       return;
     }
-    if (typeof message === 'object' && message?.penstock === 1) {
+    const message = bare(Object(event.data) as Message);
+    if (message.penstock === 1) {
       this.dispatch(message);
     }
   };
@@ -347,6 +371,8 @@ export class MountedFrame {
       (height as number) <= MAX_HEIGHT_PX
     ) {
       setStyles(this.frame, { height: `${Math.ceil(height as number)}px` });
+    } else if (!this.handedOver) {
+      return;
     } else if (type === 'step' && isText(step)) {
       this.followStep(step);
     } else if (type === 'quote' && isText(rate) && isText(expires_at)) {
@@ -374,6 +400,7 @@ export class MountedFrame {
 
 function refuseOrigin(): Awaited<ReturnType<typeof bootstrap>> {
   return {
+    token: null,
     refusal: {
       unavailable: false,
       code: 'origin_not_supported',

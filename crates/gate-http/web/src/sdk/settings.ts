@@ -1,9 +1,10 @@
 import { GateRampError, type GateRampFlow, type GateRampOptions, type GateRampTheme } from './api.js';
+import { bare } from './own.js';
 
 /** Options after validation, with the origins resolved. */
 export interface Settings {
   publishableKey: string;
-  clientSecret: string | undefined;
+  clientSecret: string;
   theme: GateRampTheme;
   locale: string | undefined;
   flow: GateRampFlow | undefined;
@@ -11,9 +12,11 @@ export interface Settings {
   widgetOrigin: string;
 }
 
-/** The server that serves `gate.js` and `gate.mjs` replaces these two texts. The npm package keeps them. */
+/** The server that serves `gate.js` and `gate.mjs` fills the places in these texts. The npm package keeps them. */
 const GATE_ORIGIN: string = '{{penstock.gate_origin}}';
 const WIDGET_ORIGIN: string = '{{penstock.widget_origin}}';
+/** Beginning of the publishable keys that the gate takes. */
+const KEY_PREFIX: string = 'pk_{{penstock.mode}}_';
 
 const ENVIRONMENT_MODES: Record<string, string> = { sandbox: 'test', production: 'live', live: 'live' };
 const THEMES = ['light', 'dark', 'auto'];
@@ -34,7 +37,24 @@ function refuseSecretKey(name: string, value: unknown): void {
   }
 }
 
-function readKey(key: unknown, environment: unknown): string {
+/** True in a file that a gate has served: it belongs to that gate. */
+function isFilled(served: string): boolean {
+  return !served.includes('{{');
+}
+
+/** Refuses a required option that is absent. `source` says where the page gets it from. */
+function requireOption(name: string, value: unknown, source: string): void {
+  if (value == null || value === '') {
+    throw invalid(`${name} is missing: pass ${source}.`);
+  }
+}
+
+function readKey(key: unknown, environment: unknown, served: string): string {
+  requireOption(
+    'publishableKey',
+    key,
+    'the publishable key of your partner, `pk_test_…` in the sandbox and `pk_live_…` in production',
+  );
   refuseSecretKey('publishableKey', key);
   const found = typeof key === 'string' && /^pk_(test|live)_\w+$/.exec(key);
   if (!found) {
@@ -48,13 +68,21 @@ function readKey(key: unknown, environment: unknown): string {
       `environment '${expected}' takes a pk_${mode}_… key, but publishableKey is a pk_${found[1]}_… key. Change one of the two.`,
     );
   }
+  if (isFilled(served) && !found[0].startsWith(served)) {
+    throw new GateRampError(
+      'key_mode_mismatch',
+      `This gate is in ${served.slice(3, -1)} mode; use a key ${served}…. publishableKey is a pk_${found[1]}_… key.`,
+    );
+  }
   return found[0];
 }
 
-function readClientSecret(secret: unknown): string | undefined {
-  if (secret == null) {
-    return undefined;
-  }
+function readClientSecret(secret: unknown): string {
+  requireOption(
+    'clientSecret',
+    secret,
+    '`client_secret` of the session, from the response that created it on your server',
+  );
   refuseSecretKey('clientSecret', secret);
   if (typeof secret !== 'string' || !/^gsec_\S+$/.test(secret)) {
     throw invalid(
@@ -103,22 +131,34 @@ function readLocale(locale: string | null | undefined): string | undefined {
   }
 }
 
+function parseOrigin(option: unknown): string | undefined {
+  try {
+    const { protocol, href, origin } = new URL(option as string);
+    return /^https?:$/.test(protocol) && href === `${origin}/` ? origin : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 function readOrigin(name: string, option: unknown, served: string): string {
-  const value = option ?? served;
-  if (option == null && served.startsWith('{{')) {
+  if (option == null) {
+    if (isFilled(served)) {
+      return served;
+    }
     throw invalid(
       `${name} is required with the npm package: pass the origin of your gate, such as 'https://pay.example.com'.`,
     );
   }
-  try {
-    const url = new URL(value as string);
-    if (/^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) {
-      return url.origin;
-    }
-  } catch {
-    // The error below covers texts that are no URL.
+  const origin = parseOrigin(option);
+  if (!origin) {
+    throw invalid(`${name} must be an origin such as 'https://pay.example.com', without path, query or credentials.`);
   }
-  throw invalid(`${name} must be an origin such as 'https://pay.example.com', without path, query or credentials.`);
+  if (isFilled(served) && origin !== served) {
+    throw invalid(
+      `${name} must be '${served}' or absent: this script knows its gate. Load the script of the other gate.`,
+    );
+  }
+  return origin;
 }
 
 /** Validates the options and resolves the origins. Throws a `GateRampError` that names the option and the remedy. */
@@ -126,14 +166,15 @@ export function readSettings(options: GateRampOptions): Settings {
   if (typeof options !== 'object' || !options) {
     throw invalid('GateRamp takes an object with publishableKey and clientSecret.');
   }
+  const { publishableKey, clientSecret, environment, theme, locale, flow, gateOrigin, widgetOrigin } = bare(options);
   return {
-    publishableKey: readKey(options.publishableKey, options.environment),
-    clientSecret: readClientSecret(options.clientSecret),
-    theme: readTheme(options.theme),
-    locale: readLocale(options.locale),
-    flow: readChoice('flow', options.flow, FLOWS),
-    gateOrigin: readOrigin('gateOrigin', options.gateOrigin, GATE_ORIGIN),
-    widgetOrigin: readOrigin('widgetOrigin', options.widgetOrigin, WIDGET_ORIGIN),
+    publishableKey: readKey(publishableKey, environment, KEY_PREFIX),
+    clientSecret: readClientSecret(clientSecret),
+    theme: readTheme(theme),
+    locale: readLocale(locale),
+    flow: readChoice('flow', flow, FLOWS),
+    gateOrigin: readOrigin('gateOrigin', gateOrigin, GATE_ORIGIN),
+    widgetOrigin: readOrigin('widgetOrigin', widgetOrigin, WIDGET_ORIGIN),
   };
 }
 

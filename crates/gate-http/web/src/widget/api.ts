@@ -5,6 +5,7 @@ import type {
   Body,
   ErrorBody,
   Outcome,
+  Payment,
   PaymentRequest,
   QuoteRequest,
   VerificationTask,
@@ -16,9 +17,9 @@ const LONG_POLL_MS = (LONG_POLL_SECONDS + 10) * 1000;
 /** Pause after a refusal that does not name one. */
 const RETRY_SECONDS = 5;
 
-/** The calls of the widget. `token` returns the newest token, which a call may outlive. */
-export function apiOf(origin: string, token: () => string) {
-  async function call<T>(
+/** Makes calls. `token` returns the newest token, which a call may outlive. */
+export function callerOf(origin: string, token: () => string) {
+  return async function call<T>(
     method: 'GET' | 'POST',
     path: string,
     body: object | null = null,
@@ -56,8 +57,12 @@ export function apiOf(origin: string, token: () => string) {
     } finally {
       clearTimeout(timer);
     }
-  }
+  };
+}
 
+/** The calls of the widget. */
+export function apiOf(origin: string, token: () => string) {
+  const call = callerOf(origin, token);
   return {
     bootstrap: (publishableKey: string, clientSecret: string) =>
       call<Answer<'createEmbedToken'>>('POST', 'bootstrap', { clientSecret } satisfies Body<'createEmbedToken'>, {
@@ -91,6 +96,8 @@ export function apiOf(origin: string, token: () => string) {
         'X-Embed-Token': token(),
         'Idempotency-Key': key,
       }),
+    /** Tells the sandbox's rail that the money of a payment was sent. */
+    pretend: (id: string) => call<Payment>('POST', `test_helpers/payments/${encodeURIComponent(id)}/send`),
     cancelPayment: (id: string) =>
       call<Answer<'cancelEmbedPayment'>>('POST', `payments/${encodeURIComponent(id)}/cancel`, {}),
     cancelSession: () => call<Answer<'cancelEmbedSession'>>('POST', 'cancel', {}),

@@ -8,7 +8,7 @@ import { Alert, Button } from './parts';
 import type { Actions, PartProps } from './screen_props';
 import { Choose } from './screens/choose';
 import { Details } from './screens/details';
-import { EndSign, Offline, Over, overTitle, Unavailable } from './screens/ends';
+import { EndSign, lostTitle, Offline, Over, overTitle, Unavailable } from './screens/ends';
 import { say, spoken } from './speech';
 
 /** The number of each step. The ends have none. */
@@ -70,7 +70,7 @@ export function heading(view: View, later: Later): string {
     case 'over':
       return t(overTitle(view));
     case 'offline':
-      return t(view.isUnsettled ? 'checkingTitle' : 'offlineTitle');
+      return t(lostTitle(view));
     default:
       return later ? later.laterHeading(view) : '';
   }

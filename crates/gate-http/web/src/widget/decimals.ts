@@ -6,7 +6,8 @@ function scaled(value: string, digits: number): bigint {
   return value.startsWith('-') ? -units : units;
 }
 
-const digitsOf = (value: string) => value.split('.')[1]?.length ?? 0;
+/** The number of fractional digits. */
+export const digitsOf = (value: string): number => value.split('.')[1]?.length ?? 0;
 
 /** `one + sign * other`, with the digits of the longer one. */
 export function sum(one: string, other: string, sign: 1 | -1 = 1): string {

@@ -2,8 +2,8 @@ import { t } from './i18n';
 import { safeLink } from './links';
 import type { Session } from './types';
 
-const Link = ({ to, children }: { to: string; children: string }) => (
-  <a href={to} target="_blank" rel="noopener noreferrer">
+const Link = ({ to, kind, children }: { to: string; kind?: string | undefined; children: string }) => (
+  <a href={to} class={kind} target="_blank" rel="noopener noreferrer">
     {children}
   </a>
 );
@@ -14,7 +14,13 @@ export function Footer({ session }: { session: Session | null }) {
   const name = merchant?.legal_name;
   const page = (label: 'help' | 'terms' | 'privacy', url: string | null | undefined) => {
     const to = safeLink(url, session?.mode);
-    return to && <Link to={to}>{t(label)}</Link>;
+    return (
+      to && (
+        <Link to={to} kind={label === 'help' ? 'support' : undefined}>
+          {t(label)}
+        </Link>
+      )
+    );
   };
   return (
     <footer>

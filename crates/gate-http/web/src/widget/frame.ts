@@ -25,6 +25,11 @@ export interface Frame {
   watchHeight(element: Element): void;
 }
 
+/** Whether a page's list has an origin: the origin itself, or its host with every port, such as `http://localhost:*`. */
+export const isListed = (origins: readonly string[], origin: string): boolean =>
+  /^https?:\/\/[^/*]+$/.test(origin) &&
+  (origins.includes(origin) || origins.includes(`${origin.replace(/:\d+$/, '')}:*`));
+
 export function frameOf(parentOrigin: string, handlers: FrameHandlers): Frame {
   const post = ({ type, ...fields }: Message) => parent.postMessage({ penstock: 1, type, ...fields }, parentOrigin);
   addEventListener('message', (event) => {

@@ -1,6 +1,7 @@
 import { messages as en } from '../languages/en';
 import type { Language } from '../languages/list';
-import type { Side } from './types';
+import { exact, moneyIn } from './money';
+import type { Side, UsualTime } from './types';
 
 type Messages = typeof en;
 export type MessageKey = keyof Messages;
@@ -71,21 +72,16 @@ type SideKey = { [K in MessageKey]: K extends `${infer Base}_on_ramp` ? Base : n
 export const tSide = (key: SideKey, side: Side, values?: Record<string, string>): string =>
   t(`${key}_${side}` as MessageKey, values);
 
-/** `Intl` takes the exact decimal text, so that no amount passes through a binary number. */
-const exact = (value: string) => value as unknown as number;
-
-export function money(value: string, currency: string, digits: Intl.NumberFormatOptions = {}): string {
-  try {
-    return new Intl.NumberFormat(locale, { style: 'currency', currency, ...digits }).format(exact(value));
-  } catch {
-    return `${value} ${currency}`;
-  }
-}
+export const money = (value: string, currency: string, digits?: Intl.NumberFormatOptions): string =>
+  moneyIn(locale, value, currency, digits);
 
 export const decimal = (value: string, digits: Intl.NumberFormatOptions = { maximumFractionDigits: 18 }): string =>
   new Intl.NumberFormat(locale, digits).format(exact(value));
 
-export const crypto = (value: string, asset: string): string => `${decimal(value)} ${asset}`;
+/** A number and its unit stay on one line. */
+const joined = (number: string, unit: string): string => `${number}\u00a0${unit}`;
+
+export const crypto = (value: string, asset: string): string => joined(decimal(value), asset);
 
 /** An amount that promises nothing: two decimals, and three digits of an amount below one. */
 export function estimate(value: string, asset: string): string {
@@ -93,7 +89,7 @@ export function estimate(value: string, asset: string): string {
     Number(value) < 1
       ? { minimumSignificantDigits: 2, maximumSignificantDigits: 3 }
       : { minimumFractionDigits: 2, maximumFractionDigits: 2 };
-  return `${decimal(value, digits)} ${asset}`;
+  return joined(decimal(value, digits), asset);
 }
 
 export function moment(
@@ -107,6 +103,35 @@ export function moment(
 export function timeOrMoment(instant: string, now: number): string {
   const day = (one: string | number) => moment(one, { dateStyle: 'short' });
   return moment(instant, day(instant) === day(now) ? { timeStyle: 'short' } : undefined);
+}
+
+const UNITS: [unit: string, seconds: number][] = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+  ['second', 1],
+];
+
+/** A span in its largest unit. */
+function spanOf(seconds: number): [unit: string, count: number] {
+  const [unit, length] = UNITS.find((one) => seconds >= one[1]) ?? ['second', 1];
+  return [unit, seconds / length];
+}
+
+/** Older browsers format no ranges, and TypeScript knows them from ES2023 on. */
+type UnitFormat = Intl.NumberFormat & { formatRange?(from: number, to: number): string };
+
+/** How long an order usually takes. A range within one unit names it once. */
+export function usually({ from_seconds: shortest, to_seconds: longest }: UsualTime): string {
+  const [[unit, from], [last, to]] = [spanOf(shortest), spanOf(longest)];
+  const format = (one: string): UnitFormat =>
+    new Intl.NumberFormat(locale, { style: 'unit', unit: one, unitDisplay: 'long', maximumFractionDigits: 1 });
+  const end = format(last);
+  const [start, finish] = [format(unit).format(from), end.format(to)];
+  // Two times that round to the same one are no range.
+  if (start === finish) return t('usually', { time: finish });
+  if (unit === last && end.formatRange) return t('usually', { time: end.formatRange(from, to) });
+  return t('usuallyFrom', { from: start, to: finish });
 }
 
 export const eitherOf = (names: string[]): string => new Intl.ListFormat(locale, { type: 'disjunction' }).format(names);

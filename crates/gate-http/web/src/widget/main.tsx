@@ -8,10 +8,10 @@ import type { Deed } from './flow/events';
 import { isPassing, Refusal } from './flow/refusals';
 import { sessionOfOutcome } from './flow/kept';
 import { lastOf, sessionOf, type Ended, type Host } from './flow/state';
-import type { Step } from './flow/steps';
+import { MIN_RESTART_MS, type Step } from './flow/steps';
 import { isStuck, viewOf, withoutLater, type View } from './flow/view';
-import { frameOf } from './frame';
-import { followBack, shownSession, showSession } from './history';
+import { frameOf, isListed } from './frame';
+import { followBack, shownSession, showSession, takeLink } from './history';
 import { chooseLanguage, nameShop, t } from './i18n';
 import { loadPart } from './load_part';
 import { recall, recallEnd, remember } from './memory';
@@ -20,12 +20,8 @@ import { nameOf } from './session';
 import { hush, onSpeech } from './speech';
 import type { Session, Side } from './types';
 
-const fragment = new URLSearchParams(location.hash.slice(1));
-// The secret leaves the address bar before anything is painted.
 const topLevel = !location.pathname.startsWith('/embed');
-if (topLevel && location.hash) {
-  history.replaceState(history.state, '', location.pathname + location.search);
-}
+const fragment = new URLSearchParams(topLevel ? takeLink() : location.hash.slice(1));
 // A second link that is pasted into the same tab changes the fragment alone, and no browser loads the page for that.
 addEventListener('hashchange', () => {
   if (topLevel && new URLSearchParams(location.hash.slice(1)).has('publishable_key')) location.reload();
@@ -44,7 +40,7 @@ const speak = (first: string | null) => chooseLanguage([first, ...navigator.lang
 /** The pages that the server lets frame this one. Without a list, `frame-ancestors` alone decides. */
 const origins = meta('origins').split(/\s+/).filter(Boolean);
 const isFramed =
-  !topLevel && parent !== window && parentOrigin !== '' && (origins.length === 0 || origins.includes(parentOrigin));
+  !topLevel && parent !== window && parentOrigin !== '' && (origins.length === 0 || isListed(origins, parentOrigin));
 
 const frame = !isFramed
   ? null
@@ -179,12 +175,20 @@ async function bootstrap(): Promise<unknown> {
     return await start(token);
   } catch (error) {
     if (error instanceof Refusal && error.code === 'session_not_open') return tellOutcome(key, secret);
-    if (isPassing(error)) return flow.send({ type: 'offline' });
+    if (isPassing(error)) return pauseAfter(error);
     if (!(error instanceof Refusal)) throw error;
     // A key that was good before has been withdrawn. One that never was is part of a broken link.
     const isOver = error.status === 401 && sessionOf(flow.state) !== null;
     return end(isOver ? 'over' : 'unavailable', error.code);
   }
+}
+
+function pauseAfter(error: unknown): unknown {
+  const retryAfter = error instanceof Refusal ? error.retryAfter : null;
+  // The flow itself starts again as long as it knows no session.
+  if (retryAfter !== null && sessionOf(flow.state))
+    setTimeout(() => void startCheckout(), Math.max(MIN_RESTART_MS, retryAfter * 1000));
+  return flow.send({ type: 'offline', retryAfter });
 }
 
 /** Goes on where this entry of the history has been before a reload. */
@@ -200,9 +204,10 @@ async function tellOutcome(key: string, secret: string): Promise<unknown> {
   try {
     const outcome = await api.outcome(key, secret);
     showSession(outcome.session_id);
-    return showEnd(recallEnd(outcome.session_id) ?? sessionOfOutcome(outcome));
+    const told = sessionOfOutcome(outcome);
+    return showEnd({ ...told, wallet_address: recallEnd(outcome.session_id)?.wallet_address ?? told.wallet_address });
   } catch (error) {
-    if (isPassing(error)) return flow.send({ type: 'offline' });
+    if (isPassing(error)) return pauseAfter(error);
     if (!(error instanceof Refusal)) throw error;
     return end('over', 'session_not_open');
   }

@@ -211,6 +211,8 @@ export function CancelLink(props: PartProps) {
   const payment = view.session?.payment;
   const isUnderWay = payment?.status === 'processing';
   const isSent = isUnderWay && 'isSent' in view && view.isSent;
+  // The page around a frame decides what follows.
+  const goesBack = view.session?.cancel_url && !view.isFramed && !isLongName();
   const [asks, setAsks] = useState(false);
   const question = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -222,7 +224,7 @@ export function CancelLink(props: PartProps) {
         {...props}
         action="cancel"
         kind="link"
-        label={t(isUnderWay ? 'cancelPayment' : view.session?.cancel_url && !isLongName() ? 'cancelAndBack' : 'cancel')}
+        label={t(isUnderWay ? 'cancelPayment' : goesBack ? 'cancelAndBack' : 'cancel')}
         run={() => setAsks(true)}
       />
     );

@@ -27,14 +27,30 @@ export function dueOf(payment: Payment, now: number): Due {
 /** Where a top-level checkout goes back to, with the session's id. */
 export function returnAddress(session: Session | null, completed: boolean): string | null {
   const address = completed ? session?.return_url : (session?.cancel_url ?? session?.return_url);
+  return session && address && isWeb(address) ? withSession(address, session.id) : null;
+}
+
+function isWeb(address: string): boolean {
   try {
-    const url = new URL(address ?? '');
-    if (!/^https?:$/.test(url.protocol)) return null;
-    url.searchParams.set('gate_session_id', session?.id ?? '');
-    return url.href;
+    return /^https?:$/.test(new URL(address).protocol);
   } catch {
-    return null;
+    return false;
   }
+}
+
+/**
+ * The shop's address with the session's id in its query. The rest stays as the shop wrote it, which may have signed it or encode it in
+ * its own way. Only an earlier id is replaced.
+ */
+function withSession(address: string, id: string): string {
+  const [, page = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(.*)$/s.exec(address) ?? [];
+  const isId = (pair: string) => pair.split('=', 1)[0] === 'gate_session_id';
+  const pairs = query ? query.split('&') : [];
+  const earlier = pairs.findIndex(isId);
+  const place = earlier < 0 ? pairs.length : earlier;
+  pairs[place] = `gate_session_id=${id}`;
+  const kept = pairs.filter((pair, at) => at === place || !isId(pair));
+  return `${page}?${kept.join('&')}${fragment}`;
 }
 
 /** The name of the shop, or else the host of its page. */

@@ -14,8 +14,8 @@ export function sums(priced: Priced, currency: string): { give: [string, string]
 
 /** The exchange rate is output per input: crypto per fiat on a purchase, fiat per crypto on a sale, target per source on a swap. */
 export function rateOf({ side, asset, source_asset: source, exchange_rate: rate }: Priced, currency: string): string {
-  if (side === 'swap') return `1 ${source} = ${crypto(rate, asset)}`;
+  if (side === 'swap') return `${crypto('1', source ?? '')} = ${crypto(rate, asset)}`;
   return side === 'on_ramp'
     ? `${money('1', currency, { minimumFractionDigits: 0 })} = ${crypto(rate, asset)}`
-    : `1 ${asset} = ${money(rate, currency, { maximumFractionDigits: 10 })}`;
+    : `${crypto('1', asset)} = ${money(rate, currency, { maximumFractionDigits: 10 })}`;
 }

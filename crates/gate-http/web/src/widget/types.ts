@@ -26,6 +26,7 @@ export type SideOptions = Schemas['EmbedSide'];
 export type Network = Schemas['EmbedNetwork'];
 export type Indicative = Schemas['EmbedIndicative'];
 export type Account = Schemas['EmbedAccount'];
+export type UsualTime = Schemas['EmbedUsualTime'];
 export type QuoteRequest = Body<'createEmbedQuote'>;
 export type PaymentRequest = Body<'createEmbedPayment'>;
 /** How a session ended. */

@@ -134,6 +134,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/embed/test_helpers/payments/{id}/decline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pretend that the payment was declined
+         * @description Ends a payment of the sandbox as `failed` with `provider_declined`. One that has ended is
+         *     returned as it is.
+         */
+        post: operations["declineTestPayment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embed/test_helpers/payments/{id}/send": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pretend to have paid
+         * @description Ends a payment of the sandbox as its amount says, without the wait. A payment whose money never
+         *     arrives stays `processing`, and one that has ended is returned as it is.
+         */
+        post: operations["sendTestPayment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embed/test_helpers/verification/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Approve the user of a test
+         * @description Ends the pending verification of the session's user as `approved`. One that has ended is returned
+         *     as it is.
+         */
+        post: operations["approveTestVerification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/embed/test_helpers/verification/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reject the user of a test
+         * @description Ends the pending verification of the session's user as `rejected`. One that has ended is returned
+         *     as it is.
+         */
+        post: operations["rejectTestVerification"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/embed/verification": {
         parameters: {
             query?: never;
@@ -280,6 +364,8 @@ export interface components {
             /** @description Whether the user must be verified. */
             verification: components["schemas"]["EmbedSessionVerification"];
             payment: components["schemas"]["EmbedPayment"] | null;
+            /** @description The transaction that completed the session; absent unless it is completed. */
+            tx_refid?: string;
             /** @description 16 hexadecimal digits, equal while nothing but `server_time` has changed. */
             version: string;
         };
@@ -366,7 +452,13 @@ export interface components {
             exchange_rate: string;
             /** @description The fees. */
             fees: components["schemas"]["Fees"];
-            /** @description What the user needs in order to pay, by name, or null. */
+            /**
+             * @description What the user needs in order to pay, by name, or null. The names are the rail's, such as `iban`,
+             *     `account_holder`, `bic` and `reference` of a transfer, `address` and `memo` of crypto, or `url` of
+             *     the rail's own page. `scan` is the gate's: while the payment is processing, the text of the QR code
+             *     for what is still to pay, if there is one. It is the URI of the chain (EIP-681, BIP-21, Solana
+             *     Pay), or else the address, and the EPC069-12 code of a transfer in euro.
+             */
             instructions: {
                 [key: string]: string;
             } | null;
@@ -445,6 +537,7 @@ export interface components {
             assets: components["schemas"]["EmbedAsset"][];
             /** @description The methods of payment or payout; empty for a swap. */
             methods: components["schemas"]["EmbedMethod"][];
+            usual_time: components["schemas"]["EmbedUsualTime"] | null;
             /**
              * @description Prices of the session's amount at this time, which promise nothing. Empty for a swap,
              *     if no rate is known, and if the asset and the network of the query are not on offer.
@@ -488,12 +581,26 @@ export interface components {
             /** @description The currency of the payment. */
             currency: string;
             account: components["schemas"]["EmbedAccount"] | null;
+            usual_time: components["schemas"]["EmbedUsualTime"] | null;
         };
         /**
          * @description The form of an account: with an IBAN, of the United Kingdom or of the United States.
          * @enum {string}
          */
         EmbedAccount: "iban" | "uk" | "us";
+        /** @description How long an order usually takes, which promises nothing. */
+        EmbedUsualTime: {
+            /**
+             * Format: int64
+             * @description The minimum, in seconds.
+             */
+            from_seconds: number;
+            /**
+             * Format: int64
+             * @description The maximum, in seconds; it can equal the minimum.
+             */
+            to_seconds: number;
+        };
         /**
          * @description The price of the session's amount for one asset by one method, on the network of the query or
          *     else on the asset's first chain.
@@ -607,11 +714,6 @@ export interface components {
          * @enum {string}
          */
         SignedQuoteStatus: "active" | "consumed" | "expired" | "superseded";
-        /** @description The start of a verification, or the user's answers to its form. */
-        CreateEmbedVerificationRequest: {
-            /** @description The answers to the form of the verification: strings by field. They go to the provider and are not stored. */
-            answers?: Record<string, never> | null;
-        };
         /** @description A verification, and what the user must do. */
         EmbedVerification: {
             /** @description `embed_verification` */
@@ -632,6 +734,11 @@ export interface components {
             expires_at: string | null;
             /** @description The provider's reason for a rejection, or null. */
             reason: string | null;
+        };
+        /** @description The start of a verification, or the user's answers to its form. */
+        CreateEmbedVerificationRequest: {
+            /** @description The answers to the form of the verification: strings by field. They go to the provider and are not stored. */
+            answers?: Record<string, never> | null;
         };
         /** @description The parameters of a widget token. */
         CreateEmbedTokenRequest: {
@@ -684,8 +791,9 @@ export interface components {
             /** @description The look of the widget. */
             branding: components["schemas"]["Branding"];
             /**
-             * @description Why there is nothing to offer, or null: `quota_exhausted`, or for the session's order
-             *     `currency_not_supported`, `asset_not_supported` or `corridor_not_available`.
+             * @description Why there is nothing to offer, or null: `quota_exhausted`, or for a session that no choice can
+             *     pay `currency_not_supported`, `asset_not_supported`, `corridor_not_available`,
+             *     `network_not_supported`, `invalid_address`, `amount_precision` or `amount_out_of_range`.
              */
             unavailable_reason: string | null;
         };
@@ -931,6 +1039,92 @@ export interface operations {
             };
         };
     };
+    declineTestPayment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Payment id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The payment */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbedPayment"];
+                };
+            };
+        };
+    };
+    sendTestPayment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Payment id */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The payment */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbedPayment"];
+                };
+            };
+        };
+    };
+    approveTestVerification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The verification */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbedVerification"];
+                };
+            };
+        };
+    };
+    rejectTestVerification: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The verification */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmbedVerification"];
+                };
+            };
+        };
+    };
     createEmbedVerification: {
         parameters: {
             query?: never;
@@ -1025,10 +1219,10 @@ export interface operations {
 export interface ErrorCodes {
   400: 'address_checksum_mismatch' | 'amount_not_allowed' | 'amount_out_of_range' | 'asset_not_supported' | 'corridor_not_available' | 'country_not_supported' | 'idempotency_key_invalid' | 'idempotency_key_required' | 'invalid_address' | 'invalid_json' | 'invalid_request' | 'network_not_supported' | 'unknown_currency' | 'verification_form_not_asked';
   401: 'secret_key_in_query' | 'unauthorized';
-  403: 'client_secret_invalid' | 'gate_not_enabled' | 'key_expired' | 'key_kind_not_allowed' | 'key_revoked' | 'live_key_on_sandbox' | 'organization_suspended' | 'origin_not_allowed' | 'scope_missing' | 'session_not_open' | 'session_required' | 'test_key_on_live' | 'verification_rejected' | 'verification_required';
+  403: 'client_secret_invalid' | 'gate_not_enabled' | 'key_expired' | 'key_kind_not_allowed' | 'key_revoked' | 'live_key_on_sandbox' | 'live_keys_not_allowed' | 'organization_suspended' | 'origin_not_allowed' | 'scope_missing' | 'session_not_open' | 'session_required' | 'test_key_on_live' | 'verification_rejected' | 'verification_required';
   404: 'resource_not_found';
   408: 'request_timeout';
-  409: 'idempotency_in_progress' | 'payment_not_cancellable' | 'quote_consumed' | 'quote_expired' | 'quote_session_mismatch' | 'quote_superseded' | 'rate_unavailable' | 'session_not_open' | 'session_open' | 'session_payment_in_progress' | 'wallet_mismatch';
+  409: 'idempotency_in_progress' | 'not_simulated' | 'payment_not_cancellable' | 'quote_consumed' | 'quote_expired' | 'quote_session_mismatch' | 'quote_superseded' | 'rate_unavailable' | 'session_not_open' | 'session_open' | 'session_payment_in_progress' | 'wallet_mismatch';
   413: 'body_too_large';
   415: 'unsupported_media_type';
   429: 'rate_limited';

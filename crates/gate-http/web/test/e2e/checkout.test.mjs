@@ -102,7 +102,7 @@ test('sale pays out to an IBAN', async () => {
   await step(embedded(page), 'done');
   const { iban } = FLOWS.off_ramp;
   const shown = await embedded(page).locator('body').innerText();
-  assert.ok(shown.includes(`${iban.slice(0, 4)} •••• ${iban.slice(-4)}`), shown);
+  assert.ok(shown.includes(`${iban.slice(0, 4)}\u00a0••••\u00a0${iban.slice(-4)}`), shown);
   assert.ok(!shown.replace(/\s/g, '').includes(iban), shown);
   await decision(page, 'paid');
   await expectEvents(page, session, PAID);
@@ -367,12 +367,13 @@ for (const [name, path] of [
       response.end(`<!doctype html><iframe src="${sandbox.widget_origin}${path}"></iframe>`);
     });
     await new Promise((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
+      server.listen(0, '127.0.0.2', resolve);
     });
     try {
       const page = await browser.newPage();
       const refused = page.waitForEvent('console', (message) => /frame-ancestors/.test(message.text()));
-      await page.goto(`http://127.0.0.1:${server.address().port}/`);
+      // The sandbox allows every port of 127.0.0.1 and localhost alone.
+      await page.goto(`http://127.0.0.2:${server.address().port}/`);
       await refused;
       await page.close();
     } finally {

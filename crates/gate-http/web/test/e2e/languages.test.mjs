@@ -19,7 +19,8 @@ const VALUES = [
   /\b(test_tx|pi_test|po_test|gs_test)_\w+/,
   /\b0x[0-9a-f]{6,}\b/i,
   /US\$|\$US/,
-  /\b(Penstock|Northwind Goods( GmbH)?)\b/,
+  /\b(Penstock( Sandbox)?|Northwind Goods( GmbH)?)\b/,
+  /\bTEST(-[0-9A-Z]{10}|DE00XXX)\b/,
   /\b(Tether|USD Coin|Bitcoin|Ether|Tron|Ethereum|BNB Smart Chain|Polygon|Solana)\b/,
   /\b(EUR|GBP|USD|USDT|USDC|BTC|ETH)\b/,
 ];

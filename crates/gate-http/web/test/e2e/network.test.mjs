@@ -144,11 +144,7 @@ test('lost request of the QR code leaves the address, and the customer pays', as
   const page = await openCheckout(browser, { amount: '100.33', flow: 'off_ramp' });
   const { lost } = await lose(page, 'request', 'GET', /^\/assets\/qr-[^/]+\.js$/);
   const release = await hold(page);
-  // The sandbox asks for no crypto, so its own instructions have no code.
-  const endEdits = await editSession(page, (session) => {
-    unsettle(session);
-    if (session.payment) session.payment.instructions.type = 'crypto';
-  });
+  const endEdits = await editSession(page, unsettle);
   await page.goto(page.address);
   await walk(page, 'confirm', { side: 'off_ramp' });
   const created = page.waitForResponse(

@@ -36,7 +36,8 @@ function startSandbox() {
   );
   const env = { PATH: process.env.PATH, RUST_LOG: 'warn', PENSTOCK_RATES: `static:${rates}` };
   for (const name of ['POOLS', 'GATE', 'WIDGET']) env[`PENSTOCK_${name}_LISTEN`] = '127.0.0.1:0';
-  for (const name of ['BOOTSTRAP', 'GLOBAL', 'LIST_TRANSACTIONS']) env[`PENSTOCK_THROTTLE_${name}`] = '100000/60s';
+  for (const name of ['BOOTSTRAP', 'CREATE_SESSION', 'GLOBAL', 'LIST_TRANSACTIONS'])
+    env[`PENSTOCK_THROTTLE_${name}`] = '100000/60s';
   const words = ['sandbox', '--dir', join(folder, 'data'), '--demo-port', '0', '--output', 'json'];
   return spawn(process.env.PENSTOCK_BIN, words, { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] });
 }

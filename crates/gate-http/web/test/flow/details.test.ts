@@ -103,7 +103,7 @@ const asset = (symbol: string, min_amount: string, max_amount: string, currency 
 });
 const misfitOf = (amount: string, assets: SideOptions['assets'], symbol?: string) => {
   const session: Session = sessionWith({ amount });
-  return limitsMisfit({ side: 'on_ramp', assets, methods: [], indicative: [] }, session, symbol);
+  return limitsMisfit({ side: 'on_ramp', assets, methods: [], usual_time: null, indicative: [] }, session, symbol);
 };
 
 test('amount is outside of limits only if it is below the least or above the most', () => {

@@ -1,7 +1,7 @@
 // A gate in memory: one session that is priced and paid as the gate does it. A test decides when a call reaches it.
 
 import type { Payment, Quote, Session } from '../../src/widget/types';
-import { instant, OPTIONS, paymentWith, quoteAt, sessionWith, SWAP, SWAP_PAYMENT } from './objects';
+import { instant, OPTIONS, paymentWith, quoteAt, sessionWith, SIMULATED_SWAP, SWAP, SWAP_PAYMENT } from './objects';
 
 export interface Request {
   /** Method and path, such as `POST payments`. */
@@ -19,6 +19,8 @@ export class Gate {
   /** The payments by idempotency key. */
   readonly payments = new Map<string, Payment>();
   readonly deadTokens = new Set<string>();
+  /** True for the sandbox's rail. */
+  isSimulated = false;
   #quote: Quote | null = null;
   #quotes = 0;
   #versions = 1;
@@ -49,6 +51,11 @@ export class Gate {
         return this.#refusal() ?? [201, this.price()];
       case 'POST payments':
         return this.pay(body.quote_id ?? '', key ?? '');
+      case 'POST test_helpers/payments/pay_1/send':
+      case 'POST test_helpers/payments/pay_2/send':
+        if (!this.isSimulated) return refused(409, 'not_simulated');
+        this.end('completed');
+        return [200, this.session.payment ?? {}];
       default:
         if (this.session.payment?.status !== 'processing') return refused(409, 'payment_not_cancellable');
         this.end('cancelled');
@@ -72,7 +79,8 @@ export class Gate {
     if (this.#quote.consumed_at) return refused(409, 'quote_consumed');
     if (Date.parse(this.#quote.expires_at) <= Date.now()) return refused(409, 'quote_expired');
     this.#quote = { ...this.#quote, consumed_at: instant(Date.now()) };
-    const payment = paymentWith({ ...SWAP_PAYMENT, id: `pay_${this.payments.size + 1}` });
+    const { instructions } = this.isSimulated ? SIMULATED_SWAP : SWAP_PAYMENT;
+    const payment = paymentWith({ ...SWAP_PAYMENT, instructions, id: `pay_${this.payments.size + 1}` });
     this.payments.set(key, payment);
     this.change({ payment });
     return [201, payment];

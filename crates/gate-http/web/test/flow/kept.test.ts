@@ -20,14 +20,17 @@ const SOLANA: Kept['draft'] = {
 };
 const keptOf = (play: Play) => keepingOf(play.state, play.now);
 const reloaded = (kept: Partial<Kept>, session = {}) =>
-  open({ session: { ...FREE, ...session }, kept: { step: 'details', draft: SOLANA, dismissed: null, ...kept } });
+  open({
+    session: { ...FREE, ...session },
+    kept: { step: 'details', draft: SOLANA, dismissed: null, sent: null, ...kept },
+  });
 
 test('choices and the address are kept as they are typed, and the account is not', () => {
   const play = at('details', { session: FREE });
   play.edits({ network: 'solana', wallet_address: WALLET, iban: 'DE89370400440532013000', account_holder: 'Ada' });
   assert.deepEqual(keptOf(play), {
     session: 'gs_1',
-    draft: { step: 'details', draft: SOLANA, dismissed: null },
+    draft: { step: 'details', draft: SOLANA, dismissed: null, sent: null },
     end: null,
   });
 });
@@ -57,7 +60,7 @@ test('what is no longer offered is not chosen again', () => {
 
 test('kept address never takes the place of the one that the session names', () => {
   const draft: Draft = { ...SOLANA, wallet_address: '0x0000000000000000000000000000000000001234' };
-  assert.equal(open({ kept: { step: 'price', draft, dismissed: null } }).live.draft.wallet_address, WALLET);
+  assert.equal(open({ kept: { step: 'price', draft, dismissed: null, sent: null } }).live.draft.wallet_address, WALLET);
 });
 
 test('failure that the customer has left is not shown again', () => {
@@ -165,4 +168,11 @@ test('session that was cancelled goes back at once if the shop has a page for it
   assert.deepEqual(cancel({}, true), []);
   const play = open().does('cancel').ends(refusal(409, 'session_payment_in_progress'));
   assert.deepEqual([play.effects.some((effect) => effect.do === 'go'), play.running], [false, 'refresh']);
+});
+
+test('money that the customer has sent stays sent after a reload', () => {
+  const play = reloaded({ sent: 'pay_1' }, { payment: paymentWith() });
+  assert.equal(play.step, 'progress');
+  assert.equal(keptOf(play)?.draft?.sent, 'pay_1');
+  assert.equal(reloaded({ sent: 'pay_0' }, { payment: paymentWith() }).step, 'instructions');
 });

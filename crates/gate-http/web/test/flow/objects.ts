@@ -77,6 +77,12 @@ export const SWAP = {
 /** A payment of a swap says where the crypto goes. */
 export const SWAP_PAYMENT = { ...SWAP, instructions: { address: 'bc1qexample' } } as const satisfies Partial<Payment>;
 
+/** The same swap at the sandbox's rail. */
+export const SIMULATED_SWAP = {
+  ...SWAP,
+  instructions: { type: 'sandbox', address: 'bc1qexample' },
+} as const satisfies Partial<Payment>;
+
 export const quoteAt = (clock: number, changes: Partial<Quote> = {}): Quote => ({
   object: 'signed_quote',
   id: 'quote_1',
@@ -123,15 +129,17 @@ const ASSETS = [
     limits: null,
   },
 ];
-const SEPA = { id: 'sepa', name: 'SEPA transfer', currency: 'EUR' };
+const USUAL_TIME = { from_seconds: 600, to_seconds: 86_400 };
+const SEPA = { id: 'sepa', name: 'SEPA transfer', currency: 'EUR', usual_time: USUAL_TIME };
+const RAMP = { assets: ASSETS, usual_time: null, indicative: [] };
 
 export const OPTIONS: Options = {
   object: 'embed_options',
   country_code: 'DE',
   sides: [
-    { side: 'on_ramp', assets: ASSETS, methods: [{ ...SEPA, account: null }], indicative: [] },
-    { side: 'off_ramp', assets: ASSETS, methods: [{ ...SEPA, account: 'iban' }], indicative: [] },
-    { side: 'swap', assets: ASSETS, methods: [], indicative: [] },
+    { ...RAMP, side: 'on_ramp', methods: [{ ...SEPA, account: null }] },
+    { ...RAMP, side: 'off_ramp', methods: [{ ...SEPA, account: 'iban' }] },
+    { ...RAMP, side: 'swap', methods: [], usual_time: USUAL_TIME },
   ],
 };
 

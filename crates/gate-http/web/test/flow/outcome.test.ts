@@ -39,7 +39,7 @@ test('second press does nothing while the payment is sent, and neither does anot
 
 test('payment without a known outcome is told apart from one that is not sent, and is sent again by itself', () => {
   const play = at('confirm').does('pay').ends(new NoAnswer());
-  assert.deepEqual(play.view.step === 'offline' && play.view.isUnsettled, true);
+  assert.deepEqual(play.view.step === 'offline' && play.view.lost === 'outcome', true);
   assert.deepEqual(play.does('retry').started, { do: 'refresh', follow: 'payment', because: null });
   play.hears({}, false).ends();
   assert.deepEqual(play.started, { do: 'pay', body: { quote_id: 'quote_1' }, isRepeated: true });
@@ -56,7 +56,7 @@ test('payment whose outcome the session shows is never sent again', () => {
 test('session without an answer leaves the outcome unknown, and nothing is sent', () => {
   const play = at('confirm').does('pay').ends(new NoAnswer()).does('retry').ends(new NoAnswer());
   assert.deepEqual([play.step, play.started], ['offline', undefined]);
-  assert.equal(play.view.step === 'offline' && play.view.isUnsettled, true);
+  assert.equal(play.view.step === 'offline' && play.view.lost === 'outcome', true);
 });
 
 test('customer says that the money is sent, and can look at the instructions again', () => {

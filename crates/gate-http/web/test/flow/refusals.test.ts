@@ -101,7 +101,7 @@ test('payment that is repeated after 429 is as unsettled as the first one', () =
     .send({ type: 'not_paid' })
     .ends(refusal(429, 'rate_limited', 7));
   play.tick(7000).ends(new NoAnswer());
-  assert.equal(play.view.step === 'offline' && play.view.isUnsettled, true);
+  assert.equal(play.view.step === 'offline' && play.view.lost === 'outcome', true);
   assert.deepEqual(play.does('retry').started, { do: 'refresh', follow: 'payment', because: null });
 });
 

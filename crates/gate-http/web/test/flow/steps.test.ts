@@ -357,3 +357,30 @@ test('page that the browser had kept reads the session and asks for a price', ()
   assert.deepEqual([paid.step, paid.started], ['instructions', undefined]);
   assert.deepEqual(new Play().send({ type: 'shown_again' }).effects, []);
 });
+
+test('cancelling is risky from the moment that money may be under way', () => {
+  const isSent = ({ view }: Play) => 'isSent' in view && view.isSent;
+  const play = open({ session: { payment: paymentWith() } });
+  assert.equal(isSent(play), false);
+  assert.deepEqual([play.does('continue').step, isSent(play)], ['progress', true]);
+  assert.deepEqual([play.does('back').step, isSent(play)], ['instructions', true]);
+  assert.deepEqual([play.does('continue').step, isSent(play)], ['progress', true]);
+  const part = { amount: '40', required: '100.00', currency: 'EUR', asset: null, network: null, at: instant(START) };
+  assert.equal(isSent(open({ session: { payment: paymentWith({ received: part }) } })), true);
+});
+
+test('gate that is busy at the start is asked again by itself, and no connection is called lost', () => {
+  const play = new Play().send({ type: 'offline', retryAfter: 7 });
+  assert.equal(play.view.step === 'offline' && play.view.lost, 'gate');
+  assert.deepEqual(play.tick(6_999).effects, []);
+  assert.deepEqual(play.tick(1).effects, [{ do: 'restart' }]);
+  assert.deepEqual(play.tick(60_000).effects, []);
+  assert.equal(play.view.step === 'offline' && play.view.lost, 'gate', 'until the next answer');
+  const withToken = begin().ends(refusal(503, 'service_unavailable', 1));
+  assert.equal(withToken.view.step === 'offline' && withToken.view.lost, 'gate');
+  assert.equal(withToken.tick(4_999).started, undefined);
+  assert.deepEqual(withToken.tick(1).started, { do: 'load' });
+  const lost = begin().ends(new NoAnswer());
+  assert.equal(lost.view.step === 'offline' && lost.view.lost, 'connection');
+  assert.equal(lost.tick(60_000).started, undefined);
+});

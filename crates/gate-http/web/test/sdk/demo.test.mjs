@@ -100,7 +100,7 @@ describe('embedded', () => {
   test('price_follows_what_should_happen', async () => {
     await open();
     assert.equal(await page.textContent('#cost'), '€250.00');
-    for (const outcome of ['31', '32', '33', '61', '62', '63', '00']) {
+    for (const outcome of ['31', '32', '33', '34', '71', '72', '61', '62', '63', '64', '00']) {
       await page.selectOption('[name=outcome]', outcome);
       assert.equal(await page.inputValue('[name=amount]'), `250.${outcome}`);
       assert.equal(await page.textContent('#cost'), `€250.${outcome}`);
@@ -166,6 +166,20 @@ describe('embedded', () => {
     const entry = page.locator('[data-event-type="gate_session.completed"][data-verified=false]');
     assert.ok((await entry.textContent()).includes('✗ Signature does not match'));
     assert.equal(await page.getAttribute('#decision', 'data-decision'), 'waiting');
+  });
+
+  test('endpoint_that_gets_the_events_instead_is_named', async () => {
+    await open();
+    demo.state.eventsTo = 'http://127.0.0.1:49300/hook';
+    await page.click('[data-action=embed]');
+    await decision('elsewhere');
+    assert.equal(await page.textContent('#decision-title'), 'Events go to http://127.0.0.1:49300/hook');
+    await page.getByText('Events go to http://127.0.0.1:49300/hook, so none arrive here.').waitFor();
+    demo.state.eventsTo = null;
+    await page.click('[data-action=embed]');
+    await decision('waiting');
+    await page.waitForSelector('[data-event-type="gate_session.created"]');
+    assert.deepEqual(problems, []);
   });
 
   test('markup_in_an_event_stays_text', async () => {

@@ -1,7 +1,8 @@
 // The demo shop's backend as `penstock sandbox` serves it, beside the gate and a widget with two buttons.
 
 import { EventEmitter } from 'node:events';
-import { envelope, listen, nextChange, readBody, send, sendFile, start } from '../../dev/gate.mjs';
+import { envelope, nextChange, readBody, start } from '../../dev/gate.mjs';
+import { listen, send, sendFile } from '../../dev/serving.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY, sendFrame, SESSION_ID } from './simulation.mjs';
 
 const WIDGET_PAGE = `<!doctype html><html lang="en"><head><title>Checkout</title><script src="/frame.js"></script>
@@ -40,7 +41,13 @@ class EventLog {
   emit(type, data, verified = true) {
     const sequence = this.events.length + 1;
     const id = `00000000-0000-4000-8000-${String(sequence).padStart(12, '0')}`;
-    const body = { id, object: 'event', type, created_at: 1795345766 + sequence, data };
+    const body = {
+      id,
+      object: 'event',
+      type,
+      created_at: new Date((1795345766 + sequence) * 1000).toISOString(),
+      data,
+    };
     const headers = {
       'webhook-id': id,
       'webhook-timestamp': '1795345766',
@@ -78,12 +85,12 @@ function cancel(simulation, log) {
   return { messages: [{ type: 'close', reason: 'cancelled' }], url: simulation.session.cancel_url };
 }
 
-/** Starts the shop, the gate and the widget. `state.refuse` is the error of the next order. */
+/** Starts the shop, the gate and the widget. `state.refuse` is the error of the next order, `state.eventsTo` another endpoint. */
 export async function startDemo() {
   const log = new EventLog();
-  const state = { refuse: undefined, isUnreachable: false, orders: [] };
+  const state = { refuse: undefined, isUnreachable: false, orders: [], eventsTo: null };
   const gate = await start();
-  const places = { gate_origin: gate.origin, publishable_key: PUBLISHABLE_KEY };
+  const places = { gate_origin: gate.origin, publishable_key: PUBLISHABLE_KEY, mode: 'test' };
 
   const widget = await listen((_, response, { pathname }) => {
     if (pathname === '/pay') return send(response, 200, pay(gate.simulation, log));
@@ -101,10 +108,10 @@ export async function startDemo() {
     const session_id = SESSION_ID.slice(0, -4) + String(state.orders.length).padStart(4, '0');
     const [return_url, cancel_url] = ['paid', 'cancelled'].map((end) => `${shop.origin}/demo?${end}`);
     gate.use({ id: session_id, ...order, return_url, cancel_url });
-    log.emit('gate_session.created', { ...gate.simulation.session, object: 'gate_session' });
+    if (!state.eventsTo) log.emit('gate_session.created', { ...gate.simulation.session, object: 'gate_session' });
     const client_secret = CLIENT_SECRET.replace(SESSION_ID, session_id);
     const url = `${widget.origin}/checkout#publishable_key=${PUBLISHABLE_KEY}&client_secret=${client_secret}`;
-    return send(response, 201, { session_id, client_secret, url });
+    return send(response, 201, { session_id, client_secret, url, events_to: state.eventsTo });
   };
 
   const shop = await listen(async (request, response, { pathname, searchParams }) => {
@@ -112,7 +119,9 @@ export async function startDemo() {
     if (pathname === '/demo/events' && state.isUnreachable) {
       return send(response, 503, envelope('service_unavailable', 'The sandbox is stopping.', 503));
     }
-    if (pathname === '/demo/events') return send(response, 200, await log.read(searchParams));
+    if (pathname === '/demo/events') {
+      return send(response, 200, { ...(await log.read(searchParams)), events_to: state.eventsTo });
+    }
     const policy = [
       `default-src 'none'; script-src 'self' ${widget.origin}; style-src 'self'; frame-src ${widget.origin}`,
       `connect-src 'self' ${gate.origin}; img-src 'self' data:`,

@@ -51,7 +51,7 @@ async function mount(place = () => document.getElementById('ramp'), wallet = fal
   await page.evaluate(`window.place = ${place}`);
   await page.evaluate(
     ([publishableKey, clientSecret, hasWallet]) => {
-      const names = ['onReady', 'onSuccess', 'onError', 'onClose', 'onStep'];
+      const names = ['onReady', 'onSuccess', 'onError', 'onClose', 'onUnavailable', 'onStep'];
       const callbacks = Object.fromEntries(
         names.map((name) => [name, (event) => window.calls.push([name, ...(event ? [event] : [])])]),
       );
@@ -228,6 +228,83 @@ test('container_that_moves_keeps_its_widget', async () => {
   ]);
   assert.deepEqual(await send(await frame(), success), [['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }]]);
   assert.equal(await page.evaluate(() => window.listeners), 1);
+});
+
+/** Replaces the content of the page with a copy, as a router does that keeps pages: the frame of the copy has no widget around it. */
+const restoreCopy = () =>
+  page.evaluate(() => {
+    const kept = document.body.cloneNode(true);
+    kept.querySelector('#ramp').append('Text of the shop');
+    document.body.replaceWith(kept);
+  });
+
+for (const silent of [false, true]) {
+  test(`mount_removes_the_copy_of_a_widget_that_was_${silent ? 'loading' : 'ready'}`, async () => {
+    world.state.silent = silent;
+    await mount();
+    await (silent ? page.waitForSelector('#ramp > [role=status]') : ready());
+    await restoreCopy();
+    assert.equal(await page.locator('#ramp > *').count(), silent ? 2 : 1, 'The copy has what the widget had.');
+    await page.waitForFunction(() => window.listeners === 0);
+    world.state.silent = false;
+    await page.evaluate(() => window.start());
+    await ready(silent ? 1 : 2);
+    assert.deepEqual(await page.$eval('#ramp', ({ childNodes }) => [...childNodes].map(({ nodeName }) => nodeName)), [
+      '#text',
+      'IFRAME',
+    ]);
+    assert.deepEqual(await send(await frame(), success), [
+      ['onSuccess', { txId: 'test_tx_1', sessionId: 'gs_test_1' }],
+    ]);
+  });
+}
+
+test('mount_beside_another_live_widget_ends_it', async () => {
+  await mount();
+  await ready();
+  await page.evaluate(() => window.start());
+  await ready(2);
+  assert.equal(await page.locator('#ramp > *').count(), 1);
+  assert.equal(await page.evaluate(() => window.listeners), 1);
+});
+
+test('ready_comes_before_every_other_callback', async () => {
+  world.state.silent = true;
+  const corridor = { available: false, unavailable_reason: 'corridor_not_available' };
+  world.gate.respond = () => [200, world.gate.simulation.embedToken(corridor)];
+  const isBootstrap = (response) =>
+    response.url().endsWith('/v1/embed/bootstrap') && response.request().method() === 'POST';
+  const bootstrapped = page.waitForResponse(isBootstrap).then((response) => response.finished());
+  await mount();
+  await bootstrapped;
+  const widget = await (await page.waitForSelector('iframe', { state: 'attached' })).contentFrame();
+  await widget.waitForFunction(() => window.send);
+  assert.deepEqual(await calls(), []);
+  await widget.evaluate(() => window.send({ type: 'ready' }));
+  await page.waitForFunction(() => window.calls.length === 2);
+  assert.deepEqual(await calls(), [['onReady'], ['onUnavailable', { reason: 'corridor_not_available' }]]);
+});
+
+test('messages_before_the_token_call_nothing_back', async () => {
+  let release;
+  world.gate.respond = () =>
+    new Promise((resolve) => {
+      release = () => resolve(undefined);
+    });
+  await mount();
+  const widget = await (await page.waitForSelector('iframe', { state: 'attached' })).contentFrame();
+  await widget.waitForFunction(() => window.send);
+  await widget.evaluate(() => {
+    window.send({ type: 'ready' });
+    window.send({ type: 'unavailable', reason: 'no_options' });
+    window.send({ type: 'step', step: 'choose' });
+    window.send({ type: 'resize', height: 611 });
+  });
+  await page.waitForFunction(() => document.querySelector('iframe').style.height === '611px');
+  assert.deepEqual(await calls(), []);
+  release();
+  await ready();
+  assert.deepEqual(await calls(), [['onReady']]);
 });
 
 test('rules_of_the_page_cannot_change_the_frame', async () => {

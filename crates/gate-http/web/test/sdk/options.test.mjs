@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { join } from 'node:path';
-import { DIST } from '../../dev/gate.mjs';
+import { DIST } from '../../dev/serving.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY } from './simulation.mjs';
 
 const { createGateOffRamp, createGateOnRamp, createGateSwap, GateRamp, GateRampError } = await import(
@@ -14,9 +14,9 @@ const LIVE_KEY = PUBLISHABLE_KEY.replace('test', 'live');
 const ORIGINS = { gateOrigin: 'https://gate.example', widgetOrigin: 'https://pay.example' };
 const VALID = { publishableKey: PUBLISHABLE_KEY, clientSecret: CLIENT_SECRET, ...ORIGINS };
 
-function refusal(options) {
+function refusal(options, create = (given) => new GateRamp(given)) {
   try {
-    new GateRamp(options);
+    create(options);
   } catch (error) {
     assert.ok(error instanceof GateRampError && error instanceof Error);
     return error;
@@ -62,9 +62,9 @@ test('key_mode_must_match_the_environment', () => {
 
 test('each_invalid_option_is_named', () => {
   const cases = {
-    publishableKey: [undefined, null, '', 'pk_test_', 'pk_prod_abc', 'gsec_x', 7, `${PUBLISHABLE_KEY}\n`],
+    publishableKey: ['pk_test_', 'pk_prod_abc', 'gsec_x', 7, `${PUBLISHABLE_KEY}\n`],
     environment: ['staging', 'constructor', 5, ''],
-    clientSecret: ['', 'secret', 'pk_test_abc', 5, 'gsec_a b'],
+    clientSecret: ['secret', 'pk_test_abc', 5, 'gsec_a b'],
     flow: ['buy', 'onramp'],
     gateOrigin: [
       '',
@@ -107,6 +107,27 @@ test('locale_or_theme_that_cannot_be_read_is_warned_about_once_and_stops_nothing
   }
 });
 
+test('missing_option_is_named_with_the_field_that_it_is_taken_from', () => {
+  for (const [name, source] of [
+    ['publishableKey', 'publishableKey is missing: pass the publishable key of your partner, `pk_test_…`'],
+    ['clientSecret', 'clientSecret is missing: pass `client_secret` of the session'],
+  ]) {
+    for (const value of [undefined, null, '']) {
+      for (const create of [refusal, (options) => refusal(options, createGateOnRamp)]) {
+        const error = create({ ...VALID, [name]: value });
+        assert.equal(error.code, 'invalid_option');
+        assert.ok(error.message.startsWith(source), error.message);
+      }
+    }
+  }
+});
+
+test('npm_package_takes_keys_of_both_modes', () => {
+  for (const publishableKey of [PUBLISHABLE_KEY, LIVE_KEY]) {
+    assert.ok(new GateRamp({ ...VALID, publishableKey }));
+  }
+});
+
 test('npm_package_requires_both_origins', () => {
   for (const name of ['gateOrigin', 'widgetOrigin']) {
     assert.match(
@@ -120,7 +141,6 @@ test('usual_options_are_accepted', (context) => {
   const { mock } = context.mock.method(console, 'warn', () => {});
   for (const change of [
     {},
-    { clientSecret: undefined },
     { theme: 'auto' },
     { locale: 'fr-CA' },
     { locale: 'de_DE' },

@@ -1,4 +1,5 @@
-// The npm package as a partner gets it: packed, installed into an empty project, compiled under `strict`, and run in Chromium.
+// The npm package as a partner gets it: installed from the widget's origin into an empty project without a registry, compiled under
+// `strict`, and run in Chromium.
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
@@ -9,6 +10,7 @@ import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { build } from 'esbuild';
+import { DIST, listen } from '../../dev/serving.mjs';
 import { launchBrowser, newPage } from '../browser.mjs';
 import { sampleOf } from '../samples.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
@@ -22,7 +24,7 @@ import {
   createGateOffRamp, createGateOnRamp, createGateSwap, GateRamp, GateRampError,
   type DepositRequest, type DepositResult, type GateRampCallbacks, type GateRampEnvironment, type GateRampFlow, type GateRampOptions,
   type GateRampTheme, type RampCloseEvent, type RampErrorEvent, type RampQuoteEvent, type RampStepEvent, type RampSuccessEvent,
-  type RampUnavailableEvent, type RedirectOptions,
+  type RampUnavailableEvent,
 } from '@penstock/gate';
 import { RampCheckout, type RampCheckoutProps } from '@penstock/gate/react';
 import { createElement } from 'react';
@@ -62,10 +64,7 @@ const ramps: GateRamp[] = [createGateOnRamp(options), createGateOffRamp(options)
 ramps.forEach((ramp) => ramp.destroy());
 window.checkout = new GateRamp(options).mount('#ramp', callbacks);
 window.checkout.setTheme('dark');
-window.redirect = () => {
-  const redirect: RedirectOptions = { ...options, clientSecret: options.clientSecret ?? '' };
-  GateRamp.redirectToCheckout(redirect);
-};
+window.redirect = () => GateRamp.redirectToCheckout(options);
 const props: RampCheckoutProps = { ...options, ...callbacks, className: 'card' };
 window.element = createElement(RampCheckout, props);
 
@@ -80,7 +79,9 @@ try {
 () => new GateRamp({ clientSecret: 'gsec_x' });
 // @ts-expect-error The environment has three values.
 () => new GateRamp({ ...options, environment: 'staging' });
-// @ts-expect-error A redirect needs a client secret.
+// @ts-expect-error The client secret is required.
+() => new GateRamp({ publishableKey: 'pk_test_x' });
+// @ts-expect-error A redirect needs a client secret too.
 () => GateRamp.redirectToCheckout({ publishableKey: 'pk_test_x' });
 // @ts-expect-error The event has no transaction hash.
 () => window.checkout.mount('#ramp', { onSuccess: ({ hash }) => hash });
@@ -106,27 +107,24 @@ async function run(command, ...args) {
 
 before(async () => {
   folder = mkdtempSync(join(tmpdir(), 'gate-package-'));
-  const packed = JSON.parse(
-    execFileSync('npm', ['pack', '--json', '--ignore-scripts', '--pack-destination', folder], {
-      cwd: ROOT,
-      encoding: 'utf8',
-      stdio: 'pipe',
-    }),
-  );
-  const [{ filename }] = Array.isArray(packed) ? packed : Object.values(packed);
+  const archive = readFileSync(join(DIST, 'penstock-gate.tgz'));
+  const served = await listen((_, response) => {
+    response.writeHead(200, { 'Content-Type': 'application/gzip' }).end(archive);
+  });
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'shop', private: true, type: 'module' }));
   const local = DEPENDENCIES.map((name) => join(ROOT, 'node_modules', name));
   await run(
     'npm',
     'install',
-    '--offline',
+    '--registry=http://127.0.0.1:9',
     '--install-links',
     '--no-audit',
     '--no-fund',
     '--ignore-scripts',
-    `./${filename}`,
+    `${served.origin}/penstock-gate.tgz`,
     ...local,
   );
+  await served.close();
   writeFileSync(join(folder, 'main.ts'), MAIN);
   browser = await launchBrowser();
   world = await startSimulation();
@@ -138,6 +136,14 @@ after(async () => {
   if (folder) {
     rmSync(folder, { recursive: true, force: true });
   }
+});
+
+test('archive_has_the_files_that_npm_packs', () => {
+  const options = { cwd: ROOT, encoding: 'utf8', stdio: 'pipe' };
+  const packed = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], options));
+  const [{ files }] = Array.isArray(packed) ? packed : Object.values(packed);
+  const listed = execFileSync('tar', ['-tzf', join(DIST, 'penstock-gate.tgz')], { encoding: 'utf8' });
+  assert.deepEqual(listed.trim().split('\n').sort(), files.map(({ path }) => `package/${path}`).sort());
 });
 
 test('package_contains_the_published_files_alone', async () => {

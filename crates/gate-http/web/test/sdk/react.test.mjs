@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { DIST } from '../../dev/gate.mjs';
+import { DIST } from '../../dev/serving.mjs';
 import { launchBrowser, newPage } from '../browser.mjs';
 import { CLIENT_SECRET, PUBLISHABLE_KEY, startSimulation } from './simulation.mjs';
 
@@ -17,9 +17,12 @@ const APPLICATION = `
   window.calls = [];
   const root = createRoot(document.getElementById('root'));
   function App(given) {
+    return createElement('main', null, createElement('h1', null, 'Shop'), createElement(Checkout, given));
+  }
+  function Checkout(given) {
     const [state, setState] = useState({ shown: true, tag: 'first', ...given });
     window.change = (changes) => setState((current) => ({ ...current, ...changes }));
-    const { shown, tag, wallet, ...props } = state;
+    const { shown, tag, wallet, broken, ...props } = state;
     if (!shown) return null;
     return createElement(RampCheckout, {
       ...props,
@@ -28,7 +31,10 @@ const APPLICATION = `
       style: { minWidth: 0 },
       onReady: () => window.calls.push(tag + '.onReady'),
       onStep: ({ step }) => window.calls.push(tag + '.onStep ' + step),
-      onError: ({ code }) => window.calls.push(tag + '.onError ' + code),
+      onError: ({ code, message }) => {
+        window.calls.push(tag + '.onError ' + code + ' ' + message);
+        if (broken) throw new Error('thrown by onError');
+      },
       onInitiateDeposit: wallet && (({ asset }) => {
         window.calls.push(tag + '.onInitiateDeposit ' + asset);
         return { txHash: '0x' + tag };
@@ -193,9 +199,84 @@ test('component_unmounted_in_the_same_task_starts_nothing', async () => {
   assert.equal(await page.locator('iframe').count(), 0);
 });
 
-test('component_throws_mistakes_of_the_integration', async () => {
-  const thrown = page.waitForEvent('pageerror', ({ message }) => message.includes('publishableKey is a secret key'));
-  await page.evaluate((given) => window.start(given), options({ publishableKey: 'sk_test_0123456789' }));
-  await thrown;
-  await page.waitForFunction(() => document.getElementById('root').childNodes.length === 0);
+for (const [name, changes, expected] of [
+  ['secret_key', { publishableKey: 'sk_test_0123456789' }, 'secret_key_refused publishableKey is a secret key'],
+  ['wrong_mode', { environment: 'production' }, "key_mode_mismatch environment 'production' takes a pk_live_… key"],
+  ['missing_secret', { clientSecret: undefined }, 'invalid_option clientSecret is missing: pass `client_secret`'],
+]) {
+  test(`component_with_a_${name}_reports_it_and_leaves_the_application_alone`, async () => {
+    const errors = [];
+    page.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+    await page.evaluate((given) => window.start(given), options(changes));
+    await page.waitForFunction(() => window.calls.length > 0);
+    // A rendering that follows shows that StrictMode's second run of the effect reports nothing more.
+    await page.evaluate(() => window.change({ tag: 'second' }));
+    await page.waitForFunction(() => document.querySelector('h1')?.textContent === 'Shop');
+    const calls = await page.evaluate(() => window.calls);
+    assert.equal(calls.length, 1);
+    assert.ok(calls[0].startsWith(`first.onError ${expected}`), calls[0]);
+    assert.equal(await page.locator('#checkout').isVisible(), false);
+    assert.equal(await page.locator('iframe').count(), 0);
+    const reports = errors.filter((text) => text.includes(expected.slice(expected.indexOf(' ') + 1)));
+    assert.equal(reports.length, 1, errors.join('\n'));
+    assert.deepEqual([failures, world.gate.requests], [[], []]);
+    // The corrected option starts the widget.
+    await page.evaluate((given) => window.change(given), options({ tag: 'third' }));
+    await page.waitForFunction(() => window.calls.includes('third.onReady'));
+    assert.equal(await page.locator('#checkout iframe').isVisible(), true);
+    assert.equal(await page.locator('#checkout').getAttribute('class'), 'card');
+  });
+}
+
+test('component_whose_on_error_throws_leaves_the_application_alone', async () => {
+  await page.evaluate((given) => window.start(given), options({ publishableKey: 'pk', broken: true }));
+  await page.waitForFunction(() => window.calls.length > 0);
+  await page.evaluate(() => window.change({ tag: 'second' }));
+  assert.equal(await page.locator('h1').textContent(), 'Shop');
+  assert.deepEqual(failures, ['thrown by onError']);
+});
+
+test('component_reads_no_inherited_props', async () => {
+  await page.evaluate(
+    ([given, stranger]) => {
+      window.inherited = [];
+      Object.assign(Object.prototype, {
+        gateOrigin: stranger,
+        widgetOrigin: stranger,
+        flow: 'swap',
+        onQuote: () => window.inherited.push('onQuote'),
+        onSuccess: () => window.inherited.push('onSuccess'),
+      });
+      window.start(given);
+    },
+    [options({ locale: undefined }), world.shop.origin],
+  );
+  await page.waitForFunction(() => window.calls.length > 0);
+  const frame = await (await page.waitForSelector('#checkout iframe', { state: 'attached' })).contentFrame();
+  await frame.waitForFunction(() => window.received?.length === 1);
+  assert.equal((await frame.evaluate(() => window.received))[0].flow, null);
+  await frame.evaluate(() => {
+    window.send({ type: 'quote', rate: '1', expires_at: '2026-11-22T11:10:26.885Z' });
+    window.send({ type: 'success', tx_id: 'test_tx_1', session_id: 'gs_test_1' });
+    window.send({ type: 'step', step: 'done' });
+  });
+  await page.waitForFunction(() => window.calls.length === 2);
+  assert.deepEqual(await page.evaluate(() => [window.calls, window.inherited]), [
+    ['first.onReady', 'first.onStep done'],
+    [],
+  ]);
+  assert.equal(world.gate.requests.length, 1);
+});
+
+test('component_without_origins_ignores_inherited_ones', async () => {
+  await page.evaluate(
+    ([stranger, given]) => {
+      delete given.gateOrigin;
+      Object.assign(Object.prototype, { gateOrigin: stranger });
+      window.start(given);
+    },
+    [world.shop.origin, options()],
+  );
+  await page.waitForFunction(() => window.calls.length > 0);
+  assert.match((await page.evaluate(() => window.calls))[0], /^first.onError invalid_option gateOrigin is required/);
 });

@@ -1,6 +1,7 @@
 // A partner's shop and the widget's frame for the tests of the browser SDK, on origins of their own beside the gate.
 
-import { listen, send, sendFile, start } from '../../dev/gate.mjs';
+import { start } from '../../dev/gate.mjs';
+import { listen, send, sendFile } from '../../dev/serving.mjs';
 
 export const PUBLISHABLE_KEY = 'pk_test_0123456789abcdefghijklmnopqrstuv';
 export const SESSION_ID = 'gs_test_01M81F4PBZE9VT5H43VQNFDZ38';
@@ -34,13 +35,14 @@ export function sendFrame(response, path, places, isSilent = false) {
 const SHOP_PAGE = `<!doctype html><html lang="en"><head><title>Shop</title><script src="{gate.js}"></script></head>
   <body><main><div id="ramp"></div><div id="other"></div></main></body></html>`;
 
-/** Starts the gate, the widget and the shop. A test replaces parts of the last two in `state`. */
+/** Starts the gate, the widget and the shop. A test replaces parts of the last two in `state`; `places` are those of the SDK's scripts. */
 export async function startSimulation() {
   const state = {};
   const gate = await start();
   const widget = await listen((request, response, { pathname }) => {
     state.widgetRequests.push(request.url);
-    return sendFrame(response, pathname, { gate_origin: gate.origin, widget_origin: widget.origin }, state.silent);
+    const places = { gate_origin: gate.origin, widget_origin: widget.origin, mode: 'test', ...state.places };
+    return sendFrame(response, pathname, places, state.silent);
   });
   const shop = await listen((_, response, { pathname }) => {
     if (state.scripts[pathname]) return send(response, 200, state.scripts[pathname], { type: 'js' });
@@ -52,7 +54,8 @@ export async function startSimulation() {
     `default-src 'none'; script-src 'self' ${widgetOrigin}; connect-src ${gateOrigin}; ` +
     `frame-src ${widgetOrigin} ${state.foreign}`;
   const reset = () => {
-    Object.assign(state, { page: SHOP_PAGE, scripts: {}, policy, foreign: '', silent: false, widgetRequests: [] });
+    const usual = { page: SHOP_PAGE, scripts: {}, policy, foreign: '', silent: false, places: {}, widgetRequests: [] };
+    Object.assign(state, usual);
     Object.assign(gate, { origins: [shop.origin], suspended: false, respond: () => undefined, requests: [] });
     gate.use({ id: SESSION_ID });
   };

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { CARD, SEPA } from '../../dev/gate.mjs';
+import { CARD, SEPA } from '../../dev/catalogue.mjs';
 import { act, giveUp, open, step, WALLET, walk } from './driving.mjs';
 
 let stage;
@@ -135,18 +135,40 @@ test('title names step, shop and mode', async () => {
   await live.context().close();
 });
 
-test('methods show what is received and the fees, on each network', async () => {
+test('methods show what is received, the fees and the usual time, on each network', async () => {
   const page = await checkout({ amount: '250.00', methods: [SEPA, CARD] });
   await walk(page, 'details');
   assert.deepEqual(await page.locator('.methods label').allTextContents(), [
-    'SEPA transfer≈ 269.04 USDCFees €1.30',
-    'Card≈ 263.63 USDCFees €6.30',
+    'SEPA transfer≈ 269.04\u00a0USDCFees €1.30Usually 10 minutes to 1 day',
+    'Card≈ 263.63\u00a0USDCFees €6.30Usually 1–10 minutes',
   ]);
   // The fake has one price for all networks.
   await page.selectOption('[name="network"]', 'ethereum');
   await page.locator('.methods label', { hasText: '≈ 263.63 USDC' }).waitFor();
   await page.selectOption('[name="asset"]', 'BTC');
   await page.locator('.methods label', { hasText: '≈ 0.00406 BTC' }).waitFor();
+  await page.context().close();
+});
+
+for (const [side, usual] of [
+  ['on_ramp', 'Usually 10 minutes to 1 day'],
+  ['off_ramp', 'Usually 10 minutes to 1 day'],
+  ['swap', 'Usually 5–30 minutes'],
+]) {
+  test(`price of ${side} says how long it usually takes`, async () => {
+    const page = await checkout({});
+    await walk(page, 'price', side);
+    assert.equal(await page.locator('.sums > p').last().textContent(), usual);
+    await page.context().close();
+  });
+}
+
+test('method without a usual time says nothing about it', async () => {
+  const page = await checkout({ methods: [{ ...SEPA, usual_time: null }] });
+  await walk(page, 'details');
+  assert.equal(await page.textContent('.methods p'), 'SEPA transfer≈ 107.58\u00a0USDCFees €0.55');
+  await walk(page, 'price');
+  assert.match(await page.locator('.sums > p').last().textContent(), /^On Polygon/);
   await page.context().close();
 });
 

@@ -167,7 +167,10 @@ test('method that is the only one is a text with its estimate, and is sent', asy
   const page = await checkout({});
   await walk(page, 'details');
   assert.equal(await page.locator('.methods [type="radio"]').count(), 0);
-  assert.equal(await page.textContent('.methods p'), 'SEPA transfer≈ 107.58 USDCFees €0.55');
+  assert.equal(
+    await page.textContent('.methods p'),
+    'SEPA transfer≈ 107.58\u00a0USDCFees €0.55Usually 10 minutes to 1 day',
+  );
   assert.equal(await page.locator('.methods p [translate="no"]').count(), 2);
   await page.fill('[name="wallet_address"]', WALLET);
   await payFromDetails(page);

@@ -160,7 +160,7 @@ test('change of a swap says what is received and what is sent', async () => {
   const note = await page.textContent('[data-step="confirm"] [data-code="price_changed"]');
   assert.match(
     note,
-    /You receive [\d.]+ USDC less than before\. What you send is the same\. Press the button again if you agree\./,
+    /You receive [\d.]+\sUSDC less than before\. What you send is the same\. Press the button again if you agree\./,
   );
   await page.context().close();
 });

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { CARD, SEPA } from '../../dev/gate.mjs';
+import { CARD, SEPA } from '../../dev/catalogue.mjs';
 import { act, giveUp, open, step, walk } from './driving.mjs';
 
 const PHONE = { viewport: { width: 360, height: 740 } };
@@ -35,13 +35,16 @@ async function finish(page, side) {
 const textsOf = (page, selector) => page.locator(selector).allTextContents();
 const edgesOf = (page, selector) => page.locator(selector).first().boundingBox();
 
-test('button to pay is in sight on a short phone', async () => {
-  const page = await checkout({ amount: '250.00', methods: [SEPA, CARD] }, PHONE);
-  await walk(page, 'confirm');
-  const { y, height } = await edgesOf(page, '[data-action="pay"]');
-  assert.ok(y + height <= 740, `The button ends at ${y + height} px.`);
-  await page.context().close();
-});
+/** Italian has the longest texts above the button. */
+for (const [locale, side] of [['en-GB', 'on_ramp'], ...SIDES.map((side) => ['it-IT', side])]) {
+  test(`button to pay is in sight on a short phone, ${side} in ${locale}`, async () => {
+    const page = await checkout({ amount: '250.00', methods: [SEPA, CARD] }, { ...PHONE, locale });
+    await walk(page, 'confirm', side);
+    const { y, height } = await edgesOf(page, '[data-action="pay"]');
+    assert.ok(y + height <= 740, `The button ends at ${y + height} px.`);
+    await page.context().close();
+  });
+}
 
 for (const side of SIDES) {
   test(`confirm of ${side} shows once what the customer receives`, async () => {
@@ -220,7 +223,7 @@ test('QR code is black on white in forced colours too', async () => {
   const page = await checkout({}, { colorScheme: 'dark', forcedColors: 'active' });
   await walk(page, 'confirm', 'swap');
   await act(page, 'pay');
-  const code = page.getByRole('img', { name: 'QR code of the address, also shown below' });
+  const code = page.getByRole('img', { name: 'QR code of these values, which are also shown as text' });
   await code.waitFor();
   const { width, height } = await edgesOf(page, '.qr-box');
   assert.deepEqual([width, height], [200, 200]);

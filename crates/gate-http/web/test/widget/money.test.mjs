@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { LANGUAGES } from '../../src/languages/load.mjs';
+import { qrImage } from '../pictures.mjs';
 import { act, IBAN, open, step, WALLET, walk } from './driving.mjs';
 
 let stage;
@@ -89,7 +90,7 @@ for (const side of ['on_ramp', 'swap']) {
 
 for (const [side, part, arrived, rest, title] of [
   ['on_ramp', '20', '€20.00 of €100.00', '€80.00', 'Send your transfer'],
-  ['swap', '0.001', '0.001 of 0.00166667 BTC', '0.00066667 BTC', 'Send 0.00066667 BTC'],
+  ['swap', '0.001', '0.001 of 0.00166667\u00a0BTC', '0.00066667\u00a0BTC', 'Send 0.00066667\u00a0BTC'],
 ]) {
   test(`${side} of which a part has arrived asks for the rest alone`, async () => {
     const page = await paid(side, {}, ZONE);
@@ -142,7 +143,7 @@ test('amount, asset and network of the instructions are those of the payment', a
   await close(purchase);
   const sale = await paid('off_ramp', { instructions: { ...others, address: WALLET } });
   const { crypto_amount: amount } = simulation().session.payment;
-  assert.equal(await sale.textContent('h1'), `Send ${Number(amount)} USDC`);
+  assert.equal(await sale.textContent('h1'), `Send ${Number(amount)}\u00a0USDC`);
   assert.equal(await sale.textContent('.lead'), 'Send it on Polygon, in one transfer.');
   assert.deepEqual(await textsOf(sale, '.copyable dt'), ['Exact amount, USDC', 'Address on Polygon']);
   assert.deepEqual(await valuesOf(sale, '.copyable .amount'), [amount]);
@@ -154,6 +155,49 @@ test('amount is shown although the instructions leave it out', async () => {
   assert.deepEqual(await textsOf(page, '.copyable dt'), ['Amount', 'Reference']);
   assert.deepEqual(await valuesOf(page, '.copyable .amount'), ['100.00']);
   await close(page);
+});
+
+/** Waits until the page shows the code of this text. */
+const shows = (page, text) =>
+  page.waitForFunction((source) => document.querySelector('.scan .qr')?.src === source, qrImage(text));
+const codeOf = (amount) => `BCD\n002\n1\nSCT\nCOBADEFFXXX\nExample Payments\n${IBAN}\nEUR${amount}\n\n\nPS7K42QX9M`;
+const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
+
+test('customer scans what is still to send', async () => {
+  const page = await paid('swap');
+  await shows(page, `bitcoin:${WALLET}?amount=0.00166667`);
+  assert.equal(await page.locator('.scan a').isVisible(), false);
+  simulation().receive('0.001');
+  await shows(page, `bitcoin:${WALLET}?amount=0.00066667`);
+  await close(page);
+});
+
+test('customer scans the transfer that is still to send, below its values', async () => {
+  const page = await paid();
+  await shows(page, codeOf('100.00'));
+  assert.equal(await page.textContent('.copyable + .scan'), 'Or scan this code with your banking app');
+  const labels = ['Account holder', 'IBAN', 'BIC', 'Amount', 'Reference'];
+  assert.deepEqual(await textsOf(page, '.copyable dt'), labels);
+  simulation().receive('20');
+  await shows(page, codeOf('80.00'));
+  await close(page);
+});
+
+test('address alone is scanned if its memo has no place, and opens no wallet', async () => {
+  const page = await paid('off_ramp', { instructions: { address: WALLET, memo: '7' } }, PHONE);
+  await shows(page, WALLET);
+  assert.equal(await page.locator('.scan a').count(), 0);
+  await close(page);
+});
+
+test('phone opens the wallet, and has no code of a transfer', async () => {
+  const sale = await paid('swap', {}, PHONE);
+  const link = sale.getByRole('link', { name: 'Open in wallet app' });
+  assert.equal(await link.getAttribute('href'), `bitcoin:${WALLET}?amount=0.00166667`);
+  await close(sale);
+  const purchase = await paid('on_ramp', {}, PHONE);
+  await purchase.locator('.scan').waitFor({ state: 'hidden' });
+  await close(purchase);
 });
 
 const REASONS = ['amount_differs', 'expired', 'returned', 'refused'];

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { CARD, SEPA } from '../../dev/gate.mjs';
+import { CARD, SEPA } from '../../dev/catalogue.mjs';
 import { act, giveUp, open, step, until, WALLET, walk } from './driving.mjs';
 
 let stage;
@@ -49,10 +49,23 @@ test('secret leaves the address bar and reaches no storage', async () => {
   await page.context().close();
 });
 
+test('reload before the gate has answered goes on with the same link', async () => {
+  const page = await stage.page();
+  await page.route('**/v1/embed/bootstrap', (route) => route.fulfill({ status: 503, json: {} }));
+  await page.goto(stage.checkout);
+  await page.waitForSelector('[data-step="offline"]');
+  assert.equal(await page.textContent('h1'), 'Not available right now');
+  assert.ok(!page.url().includes('#'));
+  await page.unroute('**/v1/embed/bootstrap');
+  await page.reload();
+  await step(page, 'choose');
+  await page.context().close();
+});
+
 for (const [side, written] of [
-  ['on_ramp', /at €1 = [\d.]+ USDC$/],
-  ['off_ramp', /at 1 USDC = €[\d.]+$/],
-  ['swap', /at 1 BTC = [\d,.]+ USDC$/],
+  ['on_ramp', /at €1 = [\d.]+\sUSDC$/],
+  ['off_ramp', /at 1\sUSDC = €[\d.]+$/],
+  ['swap', /at 1\sBTC = [\d,.]+\sUSDC$/],
 ]) {
   test(`rate of ${side} is what one unit of the input gives`, async () => {
     const page = await checkout();

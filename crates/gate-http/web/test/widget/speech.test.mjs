@@ -45,7 +45,7 @@ async function expectSpeech(page, ...said) {
 }
 
 const VALID = 'Valid on Polygon. It ends in 9EE7.';
-const coins = () => `${Number(simulation().quote.crypto_amount)} USDC`;
+const coins = () => `${Number(simulation().quote.crypto_amount)}\u00a0USDC`;
 const price = () =>
   `You receive ${coins()}. You pay €${simulation().session.amount}, fees of €${simulation().quote.fees.total} included.`;
 
@@ -174,7 +174,7 @@ test('changed price is left to its alert', async () => {
   await page.clock.fastForward(51_000);
   const alert = page.locator('[data-step="price"] [role="alert"][data-code="price_changed"]');
   await alert.waitFor();
-  assert.match(await alert.textContent(), /^The price has changed\. You receive [\d.]+ USDC less than before\./);
+  assert.match(await alert.textContent(), /^The price has changed\. You receive [\d.]+\sUSDC less than before\./);
   // What the customer does next is said after everything that the change could have said.
   await act(page, 'back');
   await step(page, 'details');

@@ -45,8 +45,6 @@ pub(super) struct Kept {
     /// The id of the session.
     pub(super) session: String,
     pub(super) client_secret: String,
-    /// The id of the session's transaction.
-    pub(super) refid: String,
     /// The last delivery.
     pub(super) delivery: Delivery,
     /// The pay-in that the event of its settlement shows.
@@ -205,10 +203,13 @@ impl Tour {
         let transaction = listed.pointer("/data/0");
         let transaction =
             transaction.ok_or_else(|| format!("expected one transaction, got {listed}"))?;
-        self.kept.refid = text(transaction, "refid")?;
+        let refid = text(transaction, "refid")?;
         self.hear(&id).await?;
         let path = format!("/v1/gate_sessions/{id}");
-        self.get(self.gate, &path).await
+        let session = self.get(self.gate, &path).await?;
+        let is_named = session.get("tx_refid") == Some(&Value::from(refid.as_str()));
+        expect(is_named, &format!("tx_refid {refid}"), &session)?;
+        Ok(session)
     }
 
     pub(super) async fn preview(&self) -> Response {

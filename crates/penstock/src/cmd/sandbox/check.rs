@@ -139,11 +139,7 @@ const STEPS: [Row; 18] = [
     (
         "complete",
         |tour| Box::pin(tour.complete()),
-        |tour, session| {
-            let kept = &tour.kept;
-            tour.judge()?
-                .of_completed(&kept.delivery, session, &kept.refid)
-        },
+        |tour, session| tour.judge()?.of_completed(&tour.kept.delivery, session),
     ),
     ("preview", |tour| Box::pin(tour.preview()), offered),
     ("lock", |tour| Box::pin(tour.lock()), locked),

@@ -11,7 +11,7 @@ use gate_core::change::Change;
 use kernel::{Amount, Asset, Cas, Clock, Entropy, Mode, RequestId, StoreResult};
 use partner_core::events::{Service, generate_secret};
 use partner_core::key::{KeyKind, KeyTerms, NewKey};
-use partner_core::origin::Origin;
+use partner_core::origin::{AllowedDomain, Origin};
 use partner_core::webhooks::target::AllowPrivate;
 use partner_core::{Partner, Tenant};
 use pools_core::profile::Network;
@@ -92,6 +92,11 @@ impl Demo {
         }
     }
 
+    /// The endpoint for the events of the gate that a new demo partner gets.
+    pub(super) fn events_url(&self) -> String {
+        format!("http://127.0.0.1:{}/gate", self.events_port)
+    }
+
     pub(super) fn tenant(&self) -> Result<Tenant, Failure> {
         let partner = partner_id(&self.partner)?;
         let mode = Mode::Test;
@@ -125,8 +130,9 @@ impl Demo {
         Ok(dress(installation, &who).await?)
     }
 
-    /// Allows the demo shop's page to start the widget, if the partner does not allow it yet, and no longer the page of an earlier
-    /// start on another port. `demo.json` stores the port of a page that was added. The developer's own domains stay.
+    /// Allows the demo shop's page to start the widget, if the developer's domains have replaced those of `demo.toml` and lack it,
+    /// and no longer the page of an earlier start on another port. `demo.json` stores the port of a page that was added. The
+    /// developer's own domains stay.
     pub(super) async fn admit_page(
         &self,
         installation: &Installation,
@@ -140,8 +146,12 @@ impl Demo {
             return Ok(());
         };
         let gone = self.demo_port.filter(|earlier| *earlier != port);
-        let removed = gone.is_some_and(|gone| profile.allowed_domains.remove(&page(gone)));
-        let added = profile.allowed_domains.insert(page(port));
+        let allowed = &mut profile.allowed_domains;
+        let removed = gone.is_some_and(|gone| allowed.remove(page(gone).as_str()));
+        let added = !page(port).is_among(allowed);
+        if added {
+            allowed.insert(AllowedDomain::from(page(port)));
+        }
         if removed || added {
             tx.gate_profile_put(&who, &profile).await?;
             tx.commit().await?;

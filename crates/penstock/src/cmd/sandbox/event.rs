@@ -48,15 +48,14 @@ impl Judge<'_> {
             .ok_or_else(|| format!("expected {CREATED} of {session}, got {event}"))
     }
 
-    /// Checks the event of a completed session: both signatures, the envelope, every field of the session, and its transaction.
+    /// Checks the event of a completed session: both signatures, the envelope, and every field of the session.
     pub(super) fn of_completed(
         self,
         delivery: &Delivery,
         session: &Value,
-        refid: &str,
     ) -> Result<String, String> {
         let (id, event) = self.authentic(delivery, Service::Gate)?;
-        let expected = event_of_session(id, session, refid, event.get("created_at"));
+        let expected = event_of_session(id, session, event.get("created_at"));
         compared(delivery, COMPLETED, id, &expected, &event)
     }
 
@@ -137,13 +136,9 @@ fn event_of_trade(id: &str, trade: &Value) -> Value {
     event
 }
 
-/// The event of a session: the session as the API shows it, with its transaction, in an envelope.
-fn event_of_session(id: &str, session: &Value, refid: &str, at: Option<&Value>) -> Value {
-    let mut data = session.clone();
-    if let Some(fields) = data.as_object_mut() {
-        fields.insert("tx_refid".to_owned(), Value::from(refid));
-    }
-    json!({ "id": id, "object": "event", "type": COMPLETED, "created_at": at, "data": data })
+/// The event of a session: the session as the API shows it, in an envelope.
+fn event_of_session(id: &str, session: &Value, at: Option<&Value>) -> Value {
+    json!({ "id": id, "object": "event", "type": COMPLETED, "created_at": at, "data": session })
 }
 
 fn header<'d>(delivery: &'d Delivery, name: &str) -> Result<&'d str, String> {
@@ -177,6 +172,7 @@ pub(super) fn signed_delivery(
     Delivery {
         headers: headers.into_iter().collect(),
         body: body.into(),
+        forwarded: None,
     }
 }
 
@@ -280,22 +276,24 @@ mod tests {
     // rule: cli.sandbox.check-event
     #[test]
     fn completed_session_needs_its_own_event() {
-        let session = json!({"id": "gs_1", "status": "completed"});
-        let event = event_of_session("e1", &session, "test_tx_1", Some(&json!(1)));
+        let session = json!({"id": "gs_1", "status": "completed", "tx_refid": "test_tx_1"});
+        let event = event_of_session("e1", &session, Some(&json!("2026-05-25T12:00:00.000Z")));
         let good = signed_delivery(Service::Gate, &event, SECRET, now());
         let secret = SigningSecret::parse(SECRET).unwrap();
         let judge = Judge {
             secret: &secret,
             now: now(),
         };
-        assert!(judge.of_completed(&good, &session, "test_tx_1").is_ok());
-        assert!(judge.of_completed(&good, &session, "test_tx_2").is_err());
+        assert!(judge.of_completed(&good, &session).is_ok());
+        let mut other = session.clone();
+        other["tx_refid"] = json!("test_tx_2");
+        assert!(judge.of_completed(&good, &other).is_err());
         assert!(
             judge.of_trade(&good, &session).is_err(),
             "the signature header of the other service"
         );
         let forged = signed_delivery(Service::Gate, &event, OTHER, now());
-        let error = judge.of_completed(&forged, &session, "test_tx_1");
+        let error = judge.of_completed(&forged, &session);
         assert!(error.unwrap_err().starts_with("Gate-Signature does not"));
         assert!(
             judge.of_created(&good, "gs_1").is_err(),

@@ -37,7 +37,7 @@ impl EventLog {
         }
     }
 
-    /// Records a delivery. Ignores other posts than events of the gate.
+    /// Records a delivery. Ignores other posts than events of the gate, and an event that was sent again.
     pub(super) fn record(&self, delivery: &Delivery, verified: bool, at: Timestamp) {
         let body: Value = serde_json::from_slice(&delivery.body).unwrap_or_default();
         if body.get("object") != Some(&Value::from("event")) {
@@ -50,6 +50,12 @@ impl EventLog {
         });
         let headers: Map<String, Value> = shown.collect();
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept
+            .iter()
+            .any(|(_, event)| event.get("id") == body.get("id"))
+        {
+            return;
+        }
         let sequence = *self.last.borrow() + 1;
         let event = json!({
             "sequence": sequence,
@@ -102,6 +108,7 @@ mod tests {
             Delivery {
                 headers: headers.into_iter().collect(),
                 body: Bytes::from_static(body),
+                forwarded: None,
             }
         };
         let other = delivery(br#"{"transactId": "txn_1", "type": "pool.transaction.settled"}"#);
@@ -109,6 +116,7 @@ mod tests {
         let event = delivery(br#"{"id": "e", "object": "event", "type": "gate_session.created"}"#);
         let (read, ()) = tokio::join!(log.read(0, Duration::from_secs(60)), async {
             tokio::task::yield_now().await;
+            log.record(&event, true, at);
             log.record(&event, true, at);
         });
         assert_eq!(read["next"], 1);

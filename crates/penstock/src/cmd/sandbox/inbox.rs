@@ -65,7 +65,9 @@ fn line(delivery: &Delivery, secret: Option<&SigningSecret>, clock: &dyn Clock) 
         Some(Err(error)) => format!("NOT verified: {error}"),
         None => "NOT verified: demo.json has no valid webhook_secret".to_owned(),
     };
-    format!("{time} event {kind} {object} {verification}")
+    let forwarded = delivery.forwarded.as_deref();
+    let forwarded = forwarded.map_or_else(String::new, |shown| format!(", {shown}"));
+    format!("{time} event {kind} {object} {verification}{forwarded}")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A receiver of webhooks, as a partner runs one: accepts every post.
+//! A receiver of webhooks, as a partner runs one: accepts every post, or sends it on to another server.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
+use hyper::header::RETRY_AFTER;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
+use super::forward::Forward;
 use super::server::{BackgroundTask, serve};
 
 /// Maximum length of a body, in bytes. An event is shorter than 1 KiB.
@@ -22,6 +24,8 @@ const MAX_WAITING: usize = 8;
 pub(super) struct Delivery {
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+    /// How the server answered to which it was sent on.
+    pub(super) forwarded: Option<String>,
 }
 
 /// Listens on a port of this machine until it is dropped.
@@ -36,14 +40,17 @@ pub(super) struct Receiver {
 impl Receiver {
     /// Listens on a free port.
     pub(super) async fn listen() -> io::Result<Self> {
-        Self::listen_on(0).await
+        Self::listen_on(0, None).await
     }
 
-    pub(super) async fn listen_on(port: u16) -> io::Result<Self> {
+    /// Listens on a port, and sends each delivery on before it accepts it.
+    pub(super) async fn listen_on(port: u16, forward: Option<Forward>) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let address = listener.local_addr()?;
         let (sender, deliveries) = mpsc::channel(MAX_WAITING);
-        let serving = serve(listener, move |request| respond(request, sender.clone()));
+        let serving = serve(listener, move |request| {
+            respond(request, sender.clone(), forward.clone())
+        });
         Ok(Self {
             url: format!("http://{address}/check"),
             port: address.port(),
@@ -62,23 +69,31 @@ impl Receiver {
 async fn respond(
     request: Request<Incoming>,
     sender: mpsc::Sender<Delivery>,
+    forward: Option<Forward>,
 ) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     let mut response = Response::new(Full::default());
-    *response.status_mut() = match Limited::new(body, MAX_BODY_BYTES).collect().await {
-        Ok(body) => {
-            let delivery = Delivery {
-                headers: head.headers,
-                body: body.to_bytes(),
-            };
-            // A refused delivery would come again after a pause, and so would every later event of its object.
-            match sender.send(delivery).await {
-                Ok(()) => StatusCode::NO_CONTENT,
-                Err(_) => StatusCode::SERVICE_UNAVAILABLE,
-            }
-        }
-        Err(_) => StatusCode::BAD_REQUEST,
+    let Ok(body) = Limited::new(body, MAX_BODY_BYTES).collect().await else {
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        return response;
     };
+    let mut delivery = Delivery {
+        headers: head.headers,
+        body: body.to_bytes(),
+        forwarded: None,
+    };
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    if let Some(forward) = forward {
+        let forwarded = forward.send(&delivery).await;
+        *response.status_mut() = forwarded.status;
+        let retry_after = forwarded.retry_after.map(|value| (RETRY_AFTER, value));
+        response.headers_mut().extend(retry_after);
+        delivery.forwarded = Some(forwarded.shown);
+    }
+    // A refused delivery would come again after a pause, and so would every later event of its object.
+    if sender.send(delivery).await.is_err() {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
     response
 }
 

@@ -87,6 +87,8 @@ pub(super) struct Shop {
     pub(super) gate: Client,
     pub(super) demo: Demo,
     pub(super) log: Arc<EventLog>,
+    /// Whether this sandbox listens at the partner's endpoint.
+    pub(super) is_listening: bool,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) entropy: Arc<dyn Entropy>,
 }
@@ -170,10 +172,12 @@ impl Shop {
         match self.gate.send(call).await {
             Ok((StatusCode::CREATED, body)) => {
                 let session: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let elsewhere = self.events_elsewhere().await;
                 let created = json!({
                     "session_id": session.get("id"),
                     "client_secret": session.get("client_secret"),
                     "url": session.get("url"),
+                    "events_to": elsewhere,
                 });
                 response(StatusCode::CREATED, "application/json", created.to_string())
             }
@@ -195,8 +199,21 @@ impl Shop {
             return refused(StatusCode::BAD_REQUEST, "after and wait are whole numbers.");
         };
         let wait = Duration::from_secs(wait.min(MAX_WAIT_SECONDS));
-        let read = self.log.read(after, wait).await;
+        let mut read = self.log.read(after, wait).await;
+        if let Some(read) = read.as_object_mut() {
+            let elsewhere = self.events_elsewhere().await;
+            read.insert("events_to".to_owned(), json!(elsewhere));
+        }
         response(StatusCode::OK, "application/json", read.to_string())
+    }
+
+    /// Where the gate sends the partner's events, if not to this sandbox. The newest delivery says it.
+    async fn events_elsewhere(&self) -> Option<String> {
+        let call = Call::get(&self.demo.secret_key, "/v1/webhooks/deliveries?limit=1");
+        let page = self.gate.call(call).await.ok()?;
+        let url = page.pointer("/data/0/target_url")?.as_str()?;
+        let is_here = self.is_listening && url == self.demo.events_url();
+        (!is_here).then(|| url.to_owned())
     }
 }
 

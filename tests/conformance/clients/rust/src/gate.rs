@@ -33,7 +33,7 @@ pub async fn run() -> Done<Value> {
     let read = retrieve_session(api, &session.id).await?;
     assert!(read.client_secret.is_none());
     assert_eq!(read.metadata["order"], "A-1");
-    let page = list_sessions(api, Some(5), None, Some(SessionStatus::Open)).await?;
+    let page = list_sessions(api, Some(5), None, Some(SessionStatus::Open), None, None).await?;
     assert_eq!(page.data[0].id, session.id);
 
     let quote = locked(api, Side::OnRamp, "100.00").await?;

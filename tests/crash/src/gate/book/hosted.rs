@@ -212,15 +212,22 @@ impl Hosted {
     }
 
     /// Whether the hundredths of the fiat amount and the cancellations allow this end. A payer who does not pay cancels a purchase or
-    /// a swap. Only the rails of live payments return `.34`, and receive less of `.35`.
+    /// a swap. Only the rails of live payments return `.34`, receive less of `.35`, and cancel nothing but `.33`.
     fn may_end_as(&self, status: &str) -> bool {
         let is_live = self.rail.contains("_live_");
-        match self.fiat_amount.rsplit_once('.') {
-            Some((_, "31")) => status == "failed",
-            Some((_, "34" | "35")) if is_live => status == "failed",
-            Some((_, "32")) if self.kind != "pay_out" => status == "cancelled",
-            Some((_, "33")) if self.given_up => status == "cancelled",
-            Some((_, "33")) if self.giving_up => matches!(status, "completed" | "cancelled"),
+        let hundredths = self.fiat_amount.rsplit_once('.').map(|(_, it)| it);
+        if !is_live || hundredths == Some("33") {
+            if self.given_up {
+                return status == "cancelled";
+            }
+            if self.giving_up && status == "cancelled" {
+                return true;
+            }
+        }
+        match hundredths {
+            Some("31") => status == "failed",
+            Some("34" | "35") if is_live => status == "failed",
+            Some("32") if self.kind != "pay_out" => status == "cancelled",
             _ => status == "completed",
         }
     }

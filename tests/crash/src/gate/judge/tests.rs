@@ -70,6 +70,9 @@ fn clean() -> (Book, Seen) {
         tell(&mut book, id, Kind::Create, None, created(id));
         let mut listed = created(id).json();
         listed["status"] = json!(status);
+        if status == "completed" {
+            listed["tx_refid"] = json!("tx_2");
+        }
         listed.as_object_mut().unwrap().remove("client_secret");
         seen.sessions.insert(id.to_owned(), listed);
     }
@@ -206,6 +209,12 @@ fn lost_doubled_or_changed_session_is_detected() {
         }
     };
     assert_eq!(found(set("amount", "2.00")), 1);
+    assert_eq!(found(set("tx_refid", "tx_2")), 1, "it was never paid");
+    let unnamed = |_: &mut Book, seen: &mut Seen| {
+        let session = seen.sessions.get_mut("gs_1").unwrap();
+        session.as_object_mut().unwrap().remove("tx_refid");
+    };
+    assert_eq!(found(unnamed), 1);
     assert_eq!(found(set("status", "expired")), 1);
     assert_eq!(found(set("status", "open")), 1);
 }
@@ -333,7 +342,9 @@ fn changed_end_or_doubled_payment_of_pay_in_is_detected() {
     assert_eq!(found(pay("tx_8", strange)), 2);
     let late = |book: &mut Book, seen: &mut Seen| {
         book.sessions.get_mut("gs_4").unwrap().end = Some("expired".to_owned());
-        seen.sessions.get_mut("gs_4").unwrap()["status"] = json!("expired");
+        let session = seen.sessions.get_mut("gs_4").unwrap();
+        session["status"] = json!("expired");
+        session.as_object_mut().unwrap().remove("tx_refid");
     };
     assert_eq!(found(late), 2, "paid in time, and expired");
 }

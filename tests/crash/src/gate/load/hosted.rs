@@ -103,6 +103,21 @@ impl Visitor<'_, '_, '_> {
         if let Some(session) = book.sessions.get_mut(&widget.session) {
             session.verified = true;
         }
+        drop(book);
+        if self.may_pretend() {
+            self.pretend(widget, "verification/approve");
+        }
+    }
+
+    /// Whether the customer pretends now. Only those of mode test can.
+    fn may_pretend(&mut self) -> bool {
+        self.gate.mode == Mode::Test && self.chance.u8(0..100) < 40
+    }
+
+    /// Pretends that something happened which the sandbox's rail or verifier would report later.
+    fn pretend(&mut self, widget: &Widget, what: &str) {
+        let bytes = widget.call(self.shop, &format!("/embed/test_helpers/{what}"), "", "");
+        self.call(Kind::Pretend, widget, &bytes);
     }
 
     /// Pays in one of several manners, repeats a payment without a response, and cancels some payments. A payment whose quote was
@@ -124,6 +139,9 @@ impl Visitor<'_, '_, '_> {
         let Some(payment) = self.first_answer(&paid) else {
             return;
         };
+        if self.may_pretend() {
+            self.pretend(widget, &format!("payments/{payment}/send"));
+        }
         self.notify_in_progress(widget, &payment);
         if self.chance.u8(0..100) < 60 {
             self.cancel_payment(widget, &paid.object, &payment);

@@ -137,6 +137,9 @@ export function flowOf({ api, frame, draw, restart, renew }: Surroundings): Flow
       case 'verify':
         void send({ type: 'verification', task: await api.verification(task.answers) });
         return take(await api.session());
+      case 'pretend':
+        await api.pretend(task.payment);
+        return take(await api.session());
       case 'cancel':
         if (!task.payment) return take(await api.cancelSession());
         await api.cancelPayment(task.payment);

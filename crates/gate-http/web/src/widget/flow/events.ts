@@ -30,7 +30,8 @@ export type Report =
   | { type: 'token'; token: string; host?: Partial<Host> | undefined }
   /** Nothing can go on. */
   | { type: 'end'; step: Ended['step']; code: string }
-  | { type: 'offline' }
+  /** `retryAfter` is for a gate that was reached and is busy, in seconds. */
+  | { type: 'offline'; retryAfter?: number | null }
   | { type: 'online' }
   /** The browser shows a page that it had kept. */
   | { type: 'shown_again' }

@@ -10,6 +10,8 @@ export interface Kept {
     'side' | 'asset' | 'network' | 'payment_method' | 'source_asset' | 'source_network' | 'wallet_address'
   >;
   readonly dismissed: string | null;
+  /** The payment whose money has been sent, as the customer says. */
+  readonly sent: string | null;
 }
 
 /** What the storage keeps of a session: its draft while it is open, and the session itself once it has ended. */
@@ -36,12 +38,13 @@ export function keepingOf(state: State, now: Now): Keeping | null {
 export const walletOf = ({ session, own, draft }: Live): string | null =>
   session.wallet_address ?? (own !== null && own === session.payment?.id ? draft.wallet_address || null : null);
 
-function keptOf({ draft, place, dismissed }: Live): Kept {
+function keptOf({ draft, place, dismissed, sent }: Live): Kept {
   const { side, asset, network, payment_method, source_asset, source_network, wallet_address } = draft;
   return {
     step: 'price' in place ? 'price' : place.step,
     draft: { side, asset, network, payment_method, source_asset, source_network, wallet_address },
     dismissed,
+    sent,
   };
 }
 

@@ -5,12 +5,13 @@ import type { Options, PaymentRequest, Quote, QuoteRequest, Session, Verificatio
 import type { Deed, Effect, Event, Next, Report } from './events';
 import type { Kept } from './kept';
 import { depositMessage, outcomeMessage, quoteMessage, type Message } from './messages';
-import { isFinal, isPassing, mayRenewAfter, meaningOf, NoAnswer, Refusal } from './refusals';
+import { isFinal, isNotSimulated, isPassing, mayRenewAfter, meaningOf, NoAnswer, Refusal } from './refusals';
 import {
   entryOf,
   estimatesOf,
   isOutdated,
   isRenewing,
+  isSimulated,
   lastOf,
   mayPay,
   pairOf,
@@ -33,7 +34,14 @@ import {
   type Token,
   type Waiting,
 } from './state';
-import { MAX_IDLE_RENEWALS, MIN_TOKEN_LIFE_MS, QUIET_FAILURES, RENEW_BEFORE_MS, RETRY_PRICE_MS } from './steps';
+import {
+  MAX_IDLE_RENEWALS,
+  MIN_RESTART_MS,
+  MIN_TOKEN_LIFE_MS,
+  QUIET_FAILURES,
+  RENEW_BEFORE_MS,
+  RETRY_PRICE_MS,
+} from './steps';
 
 /** What an event has led to so far. The functions below take a turn further, and keep nothing between two turns. */
 interface Turn<S extends State = State> {
@@ -71,16 +79,17 @@ export function reduce(state: State, event: Event, now: Now): Next {
 
 type InEveryState =
   Extract<Report, { type: 'token' | 'end' | 'ended' | 'offline' | 'task_ended' }> | Extract<Deed, { type: 'return' }>;
-type BeforeTheEnd = Extract<Report, { type: 'online' | 'shown_again' | 'loaded' }> | Extract<Deed, { type: 'retry' }>;
+type BeforeTheEnd =
+  Extract<Report, { type: 'online' | 'shown_again' | 'loaded' | 'tick' }> | Extract<Deed, { type: 'retry' }>;
 
 const ALWAYS: Handlers<State, InEveryState> = {
   token: (turn, { token, host }) => start(turn, token, host),
   end: (turn, { step, code }) => end(turn, step, code),
   ended: (turn, { session }) => {
-    turn.state = { ...lastOf(turn.state), is: 'waiting' };
+    turn.state = { ...lastOf(turn.state), is: 'waiting', retryAt: null };
     load(turn as OpenTurn, { type: 'loaded', session, options: NO_OPTIONS, settles: false, kept: null });
   },
-  offline: (turn) => goOffline(turn),
+  offline: (turn, { retryAfter }) => goOffline(turn, retryAfter),
   task_ended: (turn, { error }) => finish(turn, error),
   return: leave,
 };
@@ -89,6 +98,11 @@ const BEFORE_END: Handlers<Waiting | Live, BeforeTheEnd> = {
   online: (turn) => turn.state.isOffline && reconnect(turn),
   shown_again: (turn) => turn.state.token && refresh(turn, 'price'),
   loaded: load,
+  tick: (turn, { isVisible }) => {
+    if (!isVisible) return;
+    startAgain(turn);
+    whenLive(turn, tick);
+  },
   retry,
 };
 
@@ -123,11 +137,12 @@ const WHEN_LIVE: Handlers<Live, Exclude<Event, InEveryState | BeforeTheEnd>> = {
   },
   answer: (turn, { answers }) => run(turn, { do: 'verify', answers }),
   touch: (turn) => isOutdated(turn.state, turn.now) || set(turn, { idleRenewals: 0 }),
-  tick: (turn, { isVisible }) => isVisible && tick(turn),
   deposited: (turn, { requestId, txHash }) => {
     const { session, deposit } = turn.state;
-    if (requestId === session.payment?.id && deposit !== 'none')
-      set(turn, { deposit: txHash === null ? 'none' : 'returned' });
+    if (requestId !== session.payment?.id || deposit === 'none') return;
+    if (txHash === null) return set(turn, { deposit: 'none' });
+    set(turn, { deposit: 'returned', sent: requestId });
+    pretend(turn);
   },
   session: (turn, { session, settles }) => accept(turn, session, settles),
   polled: (turn, { session }) => polled(turn, session),
@@ -161,7 +176,13 @@ function setTask(turn: LiveTurn, task: VerificationTask | null): void {
   if (place.step === 'verification') goTo(turn, { ...place, task });
 }
 
-const goOffline = (turn: Turn): void => setCommon(turn, { isOffline: true });
+function goOffline(turn: Turn, retryAfter: number | null = null): void {
+  setCommon(turn, { isOffline: true });
+  const { state, now } = turn;
+  if (state.is !== 'waiting') return;
+  const retryAt = retryAfter === null ? null : now.uptime + Math.max(MIN_RESTART_MS, retryAfter * 1000);
+  turn.state = { ...state, retryAt };
+}
 
 const post = (turn: Turn, message: Message): unknown => turn.effects.push({ do: 'post', message });
 
@@ -207,15 +228,17 @@ function finish(turn: Turn, error: Refusal | NoAnswer | null): void {
   setCommon(turn, { running: null });
   if (!running || turn.state.is === 'ended') return;
   const { task } = running;
-  if (error instanceof NoAnswer) goOffline(turn);
+  // A rail that is not the sandbox's sees the money by itself.
+  const failure = task.do === 'pretend' && isNotSimulated(error) ? null : error;
+  if (failure instanceof NoAnswer) goOffline(turn);
   // What was sent again after a lost answer is never sent a further time without a look at the session.
-  else if (error)
+  else if (failure)
     report(
       turn as OpenTurn,
-      error,
+      failure,
       task.do === 'pay' && task.isRepeated ? { do: 'refresh', follow: 'payment', because: null } : task,
     );
-  whenLive(turn, (live) => live.state.running || live.state.token?.isLost || goOn(live, running, error === null));
+  whenLive(turn, (live) => live.state.running || live.state.token?.isLost || goOn(live, running, failure === null));
 }
 
 /** What comes after a task. */
@@ -233,6 +256,7 @@ function goOn(turn: LiveTurn, { task, isPressed }: Running, isDone: boolean): vo
     if (isDone && unsettled && step === 'confirm') run(turn, { do: 'pay', body: unsettled, isRepeated: true });
     else if (step === 'price' && !priceAt(place)) askPrice(turn);
   }
+  if (task.do === 'pretend' && isDone && step === 'instructions') setSent(turn);
   if (task.do === 'verify' && isDone && isHopeless(turn.state)) end(turn, 'unavailable', 'verification_required');
 }
 
@@ -267,7 +291,7 @@ function report(turn: OpenTurn, error: Refusal, task: Task | null): void {
   if (meaning === 'token') return loseToken(turn, state.token);
   // As long as nothing is shown, nothing can carry an alert.
   if (meaning === 'unavailable' || (state.is === 'waiting' && !isPassing(error))) return end(turn, 'unavailable', code);
-  if (state.is === 'waiting') return goOffline(turn);
+  if (state.is === 'waiting') return goOffline(turn, error.retryAfter);
   if (meaning === 'quote') return refresh(turn, 'price', code);
   if (typeof meaning === 'object') {
     const retryAt = error.status === 429 ? now.uptime + error.retryAfter * 1000 : null;
@@ -276,6 +300,15 @@ function report(turn: OpenTurn, error: Refusal, task: Task | null): void {
   if (meaning === 'state') turn.effects.push({ do: 'forget_intent', session: state.session.id });
   else goTo(turn as LiveTurn, { step: 'verification', price: priceAt(state.place), task: null });
   refresh(turn);
+}
+
+/** Starts again after the gate was busy. */
+function startAgain(turn: OpenTurn): void {
+  const { state, now } = turn;
+  if (state.is !== 'waiting' || state.running || state.retryAt === null || now.uptime < state.retryAt) return;
+  // The next answer sets another time, or ends the wait.
+  turn.state = { ...state, retryAt: Infinity };
+  reconnect(turn);
 }
 
 /** A token that died soon after its start is not renewed: the next one would die too. */
@@ -325,7 +358,8 @@ function load(turn: OpenTurn, { options, session, settles, kept }: Extract<Repor
     own: null,
     forWallet: null,
     unsettled: null,
-    isSent: false,
+    sent: kept?.sent ?? null,
+    looksAgain: false,
     deposit: 'none',
     trouble: null,
     cancelled: 'no',
@@ -397,7 +431,7 @@ function next(turn: LiveTurn): void {
     case 'verification':
       return run(turn, { do: 'verify', answers: null });
     case 'instructions':
-      return set(turn, { isSent: true });
+      return pretend(turn) ? undefined : setSent(turn);
     default:
   }
 }
@@ -414,7 +448,7 @@ function leavePrice(turn: LiveTurn, known: Price | null): void {
 
 function back(turn: LiveTurn): void {
   const { place, running } = turn.state;
-  if (stepNow(turn) === 'progress') return set(turn, { isSent: false });
+  if (stepNow(turn) === 'progress') return set(turn, { looksAgain: true });
   if (running) press(turn, running, false);
   set(turn, { trouble: null });
   if (place.step === 'price') return goTo(turn, { step: 'details' });
@@ -447,9 +481,22 @@ function paymentRequest({ draft, session, options }: Live, { id: quote_id }: Quo
   return session.wallet_address ? { quote_id } : { quote_id, wallet_address: draft.wallet_address };
 }
 
+/** Tells the sandbox's rail that the money was sent. Returns false if the payment has another rail, which sees the money by itself. */
+function pretend(turn: LiveTurn): boolean {
+  const { session } = turn.state;
+  if (session.payment?.status !== 'processing' || !isSimulated(session)) return false;
+  run(turn, { do: 'pretend', payment: session.payment.id });
+  return true;
+}
+
+/** The customer says that the money was sent. */
+const setSent = (turn: LiveTurn): void =>
+  set(turn, { sent: turn.state.session.payment?.id ?? null, looksAgain: false });
+
 /** Leaves a payment that failed or was cancelled. */
 function dismiss(turn: LiveTurn): void {
-  set(turn, { dismissed: turn.state.session.payment?.id ?? null, isSent: false, deposit: 'none', trouble: null });
+  const dismissed = turn.state.session.payment?.id ?? null;
+  set(turn, { dismissed, sent: null, looksAgain: false, deposit: 'none', trouble: null });
 }
 
 /** Shows a fresh price. A page that was reloaded has forgotten the address, so it asks for the details first. */

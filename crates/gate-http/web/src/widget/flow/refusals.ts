@@ -72,6 +72,7 @@ type NotDone =
   | 'idempotency_key_required'
   | 'invalid_json'
   | 'invalid_request'
+  | 'not_simulated'
   | 'resource_not_found'
   | 'unsupported_media_type';
 
@@ -83,6 +84,7 @@ type Unavailable =
   | 'key_kind_not_allowed'
   | 'key_revoked'
   | 'live_key_on_sandbox'
+  | 'live_keys_not_allowed'
   | 'organization_suspended'
   | 'origin_not_allowed'
   | 'rails_not_available'
@@ -110,6 +112,10 @@ export function meaningOf({ status, code, isUnclear }: Refusal): Meaning {
 /** True if the same call can succeed a moment later without any change by the customer. */
 export const isPassing = (error: unknown): boolean =>
   error instanceof NoAnswer || (error instanceof Refusal && (error.status === 429 || error.isUnclear));
+
+/** True if the gate does not know the payment as one of the sandbox. */
+export const isNotSimulated = (error: unknown): boolean =>
+  error instanceof Refusal && (error.status === 404 || error.code === 'not_simulated');
 
 /** True if the wait for a change of the session cannot go on after this refusal. */
 export const isFinal = (refusal: Refusal): boolean => !isPassing(refusal) && typeof meaningOf(refusal) === 'string';

@@ -42,6 +42,8 @@ export type Task =
   | { readonly do: 'quote'; readonly body: QuoteRequest; readonly because: string | null }
   | { readonly do: 'pay'; readonly body: PaymentRequest; readonly isRepeated: boolean }
   | { readonly do: 'verify'; readonly answers: Answers | null }
+  /** Tells the sandbox's rail that the money of a payment was sent. */
+  | { readonly do: 'pretend'; readonly payment: string }
   | { readonly do: 'cancel'; readonly payment: string | null };
 
 export interface Running {
@@ -92,8 +94,10 @@ interface Payments {
   readonly forWallet: string | null;
   /** What was sent for a payment whose outcome is unknown. */
   readonly unsettled: PaymentRequest | null;
-  /** The customer says that the money of the payment has been sent. */
-  readonly isSent: boolean;
+  /** The payment whose money has been sent, as the customer says. */
+  readonly sent: string | null;
+  /** The customer looks at the instructions of a payment once more. */
+  readonly looksAgain: boolean;
   readonly deposit: 'none' | 'asked' | 'returned';
 }
 
@@ -116,6 +120,8 @@ interface Common {
 /** The session has not been read yet. */
 export interface Waiting extends Common {
   readonly is: 'waiting';
+  /** When the page starts again by itself, by `uptime`: the gate has answered that it is busy. */
+  readonly retryAt: number | null;
 }
 
 /** The session is known. */
@@ -156,6 +162,7 @@ export const begun = (isFramed: boolean): Waiting => ({
   token: null,
   running: null,
   isOffline: false,
+  retryAt: null,
 });
 
 /** The state before the end. */
@@ -166,6 +173,10 @@ export function sessionOf(state: State): Session | null {
   const last = lastOf(state);
   return last.is === 'live' ? last.session : null;
 }
+
+/** True if the payment is one of the sandbox's rail, where no money moves. */
+export const isSimulated = ({ mode, payment }: Session): boolean =>
+  mode === 'test' && payment?.instructions?.['type'] === 'sandbox';
 
 /** The sides to choose from: one if the session or the partner's page has fixed it. */
 export function sidesOf(options: Options, session: Session, host: Host): Side[] {
@@ -226,13 +237,13 @@ export type Stage =
 export type Instructions = NonNullable<Payment['instructions']>;
 
 export function stageOf(live: Live, now: Now): Stage {
-  const { session, dismissed, isSent, deposit, place } = live;
+  const { session, dismissed, sent, looksAgain, deposit, place } = live;
   const { payment, status } = session;
   if (status === 'completed' || payment?.status === 'completed') return { step: 'done', payment };
   if (payment?.status === 'processing') {
     const due = dueOf(payment, serverTime(live, now));
     const { instructions } = payment;
-    const isAsked = due === 'open' && !isSent && deposit !== 'returned';
+    const isAsked = due === 'open' && (looksAgain || (sent !== payment.id && deposit !== 'returned'));
     return instructions && isAsked
       ? { step: 'instructions', payment, due, instructions }
       : { step: 'progress', payment, due };

@@ -33,6 +33,8 @@ export const MAX_IDLE_RENEWALS = 10;
 /** A token that dies again within this time is not renewed once more. */
 export const MIN_TOKEN_LIFE_MS = 10_000;
 export const MAX_BACKOFF_MS = 15_000;
+/** The shortest pause before the page starts again after the gate was busy. */
+export const MIN_RESTART_MS = 5000;
 /** Failed waits for a change of the session after which the page says that it is offline. */
 export const QUIET_FAILURES = 2;
 export const ATTEMPTS_TO_PAY = 3;

@@ -6,6 +6,7 @@ import {
   estimatesOf,
   isOutdated,
   isRenewing,
+  isSimulated,
   lastOf,
   mayPay,
   priceAt,
@@ -58,9 +59,15 @@ interface Open extends Base {
   /** Until the refused call is repeated by itself. */
   readonly retryIn: number;
   readonly isCancelled: boolean;
+  /** True if money may be under way: the customer or the wallet has sent it, or some has arrived. */
   readonly isSent: boolean;
+  /** True if the customer may see the instructions once more. */
+  readonly mayLookAgain: boolean;
   /** What the instructions of the payment ask the customer to do. */
   readonly ask: Ask;
+  /** True if no money moves: the customer pretends to pay. */
+  readonly isSimulated: boolean;
+  readonly token: string;
   /** True if this page made the payment. */
   readonly isOwn: boolean;
   /** Where the coins of the payment went, as far as this page knows. */
@@ -69,14 +76,19 @@ interface Open extends Base {
   readonly now: number;
 }
 
-export type Ask = 'wallet' | 'sandbox' | 'redirect' | 'crypto' | 'bank';
+export type Ask = 'wallet' | 'redirect' | 'crypto' | 'bank';
 
 /** One screen with what it shows. */
 export type View =
   | (Base & { readonly step: 'loading' })
   | (Base & { readonly step: 'unavailable'; readonly code: string })
   | (Base & { readonly step: 'over'; readonly code: string })
-  | (Base & { readonly step: 'offline'; readonly isUnsettled: boolean; readonly last: View | null })
+  | (Base & {
+      readonly step: 'offline';
+      /** What the page has lost: the connection, the outcome of a payment, or a gate that is busy. */
+      readonly lost: 'connection' | 'outcome' | 'gate';
+      readonly last: View | null;
+    })
   | (Open & Stage);
 
 export type ViewOf<S extends Step> = Extract<View, { step: S }>;
@@ -87,11 +99,14 @@ export function viewOf(state: State, now: Now): View {
   const base = baseOf(last, step, now);
   if (state.is === 'ended') return { ...base, step: state.step, code: state.code };
   if (last.is === 'waiting')
-    return last.isOffline ? { ...base, step: 'offline', isUnsettled: false, last: null } : { ...base, step: 'loading' };
+    return last.isOffline
+      ? { ...base, step: 'offline', lost: last.retryAt === null ? 'connection' : 'gate', last: null }
+      : { ...base, step: 'loading' };
   const stage = stageOf(last, now);
   const open = { ...base, ...openOf(last, stage, now), ...stage };
   if (step !== 'offline') return open;
-  return { ...base, step, isUnsettled: last.unsettled !== null, last: stage.step === 'failed' ? null : open };
+  const lost = last.unsettled ? 'outcome' : 'connection';
+  return { ...base, step, lost, last: stage.step === 'failed' ? null : open };
 }
 
 const isLater = (view: View): view is ViewOf<LaterStep> => LATER_STEPS.some((step) => step === view.step);
@@ -134,7 +149,8 @@ function workOf(task: Task): Work {
 }
 
 function openOf(live: Live, { step }: Stage, now: Now): Omit<Open, keyof Base> & Pick<Open, 'session' | 'draft'> {
-  const { session, draft, options, host, own, isSent, trouble, cancelled } = live;
+  const { session, draft, options, host, own, sent, deposit, trouble, cancelled } = live;
+  const { payment } = session;
   const entry = entryOf(options, draft.side);
   const check = checkOf(live, entry);
   const hasEnded = step === 'done' || step === 'over';
@@ -154,17 +170,22 @@ function openOf(live: Live, { step }: Stage, now: Now): Omit<Open, keyof Base> &
     trouble: hasEnded ? null : trouble,
     retryIn: Math.max(1, Math.ceil(((trouble?.retryAt ?? 0) - now.uptime) / 1000)),
     isCancelled: cancelled !== 'no' && !hasEnded,
-    isSent,
+    isSent: payment !== null && (sent === payment.id || deposit === 'returned' || payment.received !== null),
+    mayLookAgain: payment !== null && sent === payment.id,
     ask: askOf(live),
-    isOwn: own === session.payment?.id,
+    isSimulated: isSimulated(session),
+    token: live.token?.value ?? '',
+    isOwn: own === payment?.id,
     wallet: walletOf(live),
     now: serverTime(live, now),
   };
 }
 
-function askOf({ deposit, host, session: { payment } }: Live): Ask {
+function askOf({ deposit, host, session }: Live): Ask {
   if (deposit === 'asked' && host.canDeposit) return 'wallet';
-  const type = payment?.instructions?.['type'];
-  if (type === 'sandbox' || type === 'redirect') return type;
-  return payment?.side === 'on_ramp' ? 'bank' : 'crypto';
+  const { side, instructions } = session.payment ?? {};
+  if (instructions?.['type'] === 'redirect') return 'redirect';
+  if (side !== 'on_ramp') return 'crypto';
+  // The sandbox's rail has a type of its own. Its transfers name an account, and its cards do not.
+  return isSimulated(session) && !instructions?.['account_holder'] ? 'redirect' : 'bank';
 }

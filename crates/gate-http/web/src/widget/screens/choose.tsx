@@ -50,8 +50,8 @@ export function Choose(props: ScreenProps<'choose'>) {
     session,
     canLeave,
   } = view;
-  // The limits are advice of the operator. They alone do not turn away an amount that has a price.
-  const limits = entry?.indicative.length ? null : limitsMisfit(entry, session);
+  // The limits are advice of the operator. They alone do not turn away an amount that has a price, and a swap has no examples of prices.
+  const limits = side === 'swap' || entry?.indicative.length ? null : limitsMisfit(entry, session);
   const choose = (one: typeof side) => {
     act.do({ type: 'choose_side', side: one });
     say(t('selected', { side: t(one) }));
@@ -102,7 +102,9 @@ export function Choose(props: ScreenProps<'choose'>) {
       </div>
       {limits && (
         <Note icon="warn" kind="warn" code="amount_out_of_range">
-          {t('noChoice')} {limitsText(limits)}
+          <span key={side}>
+            {t('noChoice')} {limitsText(limits)}
+          </span>
         </Note>
       )}
       <div class="foot">

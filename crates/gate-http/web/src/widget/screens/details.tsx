@@ -2,12 +2,12 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { loadChecks } from '../address';
 import { accountOf, sameName, type Fault, type Faults } from '../draft';
 import type { ViewOf } from '../flow/view';
-import { eitherOf, estimate, methodName, money, networkName, t, type MessageKey } from '../i18n';
+import { eitherOf, estimate, methodName, money, networkName, t, usually, type MessageKey } from '../i18n';
 import { Button, Groups, Picture } from '../parts';
 import { ACCOUNT_TYPES, ibanFits, payoutFields, payoutOf } from '../payout';
 import type { ScreenProps } from '../screen_props';
 import { say } from '../speech';
-import type { Indicative, SideOptions } from '../types';
+import type { Indicative, SideOptions, UsualTime } from '../types';
 
 type DetailsView = ViewOf<'details'>;
 
@@ -174,6 +174,9 @@ function Example({ row }: { row: Indicative | undefined | null }) {
   );
 }
 
+const Usual = ({ time }: { time: UsualTime | null }) =>
+  time ? <small key={usually(time)}>{usually(time)}</small> : null;
+
 /** The methods with an example of each, if there is one for the choice. One method alone is a text. */
 function Methods({ view: { draft, estimates }, entry: { methods } }: { view: DetailsView; entry: SideOptions }) {
   const { side, asset } = draft;
@@ -188,6 +191,7 @@ function Methods({ view: { draft, estimates }, entry: { methods } }: { view: Det
         <p>
           <span class="name">{methodName(only)}</span>
           <Example row={exampleOf(only.id)} />
+          <Usual time={only.usual_time} />
         </p>
         <input type="hidden" name="payment_method" value={only.id} />
       </div>
@@ -206,6 +210,7 @@ function Methods({ view: { draft, estimates }, entry: { methods } }: { view: Det
           />
           <span class="name">{methodName(method)}</span>
           <Example row={exampleOf(method.id)} />
+          <Usual time={method.usual_time} />
         </label>
       ))}
     </fieldset>

@@ -28,6 +28,18 @@ function Ending(props: EndingProps) {
   );
 }
 
+/** The reference stays whole and as it is, also in a page that is translated. */
+function KeepAndAsk({ reference }: { reference: string }) {
+  const [before, after] = t('keepAndAsk', { reference: '\0' }).split('\0');
+  return (
+    <>
+      {before}
+      <code translate={false}>{reference}</code>
+      {after}
+    </>
+  );
+}
+
 const isBrokenLink = (code: string): boolean =>
   /^(client_secret_invalid|link_incomplete|unauthorized|(test|live)_key_on_.*)$/.test(code);
 
@@ -36,7 +48,7 @@ export function Unavailable(props: ScreenProps<'unavailable'>) {
   const payment = session?.payment;
   return (
     <Ending {...props} code={code}>
-      {payment ? t('keepAndAsk', { reference: payment.id }) : t(isBrokenLink(code) ? 'brokenLink' : 'unavailableText')}
+      {payment ? <KeepAndAsk reference={payment.id} /> : t(isBrokenLink(code) ? 'brokenLink' : 'unavailableText')}
     </Ending>
   );
 }
@@ -47,10 +59,10 @@ export function overTitle({ code, session }: ViewOf<'over'>): MessageKey {
   return code === 'session_expired' && session?.status === 'expired' ? 'expiredTitle' : 'closedTitle';
 }
 
-function overText({ code, session }: ViewOf<'over'>): string {
+function overText({ code, session }: ViewOf<'over'>): ComponentChildren {
   if (code === 'unauthorized') return t('tokenText');
   if (code !== 'session_cancelled' && code !== 'session_expired') return t('closedText');
-  if (session?.payment) return t('keepAndAsk', { reference: session.payment.id });
+  if (session?.payment) return <KeepAndAsk reference={session.payment.id} />;
   return t(code === 'session_cancelled' ? 'nothingPaid' : 'startAgain');
 }
 
@@ -69,12 +81,20 @@ function withoutActions(last: HTMLElement | null): void {
   new MutationObserver(strip).observe(last, { childList: true, subtree: true, attributeFilter: ['data-action'] });
 }
 
+const LOST = {
+  connection: ['offlineTitle', 'offlineText'],
+  outcome: ['checkingTitle', 'checkingText'],
+  gate: ['unavailableTitle', 'unreachable'],
+} as const satisfies Record<ViewOf<'offline'>['lost'], [MessageKey, MessageKey]>;
+
+export const lostTitle = ({ lost }: ViewOf<'offline'>): MessageKey => LOST[lost][0];
+
 export function Offline(props: ScreenProps<'offline'> & { children: ComponentChildren }) {
   const { view, children } = props;
   return (
     <>
       <Ending {...props} code="offline" retry>
-        {t(view.isUnsettled ? 'checkingText' : 'offlineText')}
+        {t(LOST[view.lost][1])}
       </Ending>
       <div class="last" inert aria-hidden="true" ref={withoutActions}>
         {children}
@@ -90,7 +110,7 @@ export function EndSign({ view }: { view: View }) {
     return <Sign icon={kind} kind={kind} />;
   }
   if (step === 'unavailable') return <Sign icon="still" />;
-  if (step === 'offline') return <Sign icon="offline" />;
+  if (step === 'offline') return <Sign icon={view.lost === 'gate' ? 'still' : 'offline'} />;
   if (step !== 'over') return null;
   const isEnded = ['cancelledTitle', 'closedTitle'].includes(overTitle(view));
   return <Sign icon={isEnded ? 'bad' : 'clock'} />;

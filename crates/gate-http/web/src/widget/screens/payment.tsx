@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { Ask, ViewOf } from '../flow/view';
 import { crypto, decimal, moment, money, networkName, t, tSide, type MessageKey } from '../i18n';
-import { safeLink } from '../links';
+import { providerLink } from '../links';
 import { CopyButton } from '../copying';
 import { Amount, Button, CancelLink, Groups, Note, Picture, Ring } from '../parts';
 import { PaymentNotice } from '../payment_notice';
@@ -10,9 +10,13 @@ import type { ScreenProps } from '../screen_props';
 import { amountDue, sentAsset } from '../session';
 import { sums } from '../terms';
 
-const KNOWN = ['account_holder', 'iban', 'bic', 'amount', 'address', 'memo', 'reference'];
-/** Chosen by the customer before, or shown elsewhere. What the customer pays is shown from the payment, which the gate has compared. */
-const HIDDEN = ['type', 'note', 'url', 'payment_method', 'currency', 'asset', 'network'];
+/** The fields of an account have the texts of the form in which a customer names one. */
+const OF_ACCOUNT = ['sort_code', 'routing_number', 'account_number'];
+const KNOWN = ['account_holder', 'iban', 'bic', ...OF_ACCOUNT, 'amount', 'address', 'memo', 'reference'];
+/** Chosen by the customer before, or shown elsewhere. */
+const HIDDEN = ['type', 'note', 'url', 'payment_method', 'currency', 'asset', 'network', 'scan'];
+/** The URIs that open a wallet. The gate writes them. */
+const WALLET_URI = /^(ethereum|bitcoin|solana):/;
 
 function QrCode({ text }: { text: string }) {
   const [image, setImage] = useState<string | null>(null);
@@ -29,11 +33,24 @@ function QrCode({ text }: { text: string }) {
   return <div class="qr-box">{image && <img class="qr" role="img" alt={t('qr')} src={image} />}</div>;
 }
 
+/** What the customer scans with another device. On a phone a link opens the wallet there. */
+function Scan({ text, help }: { text: string; help: string }) {
+  return (
+    <div class="scan">
+      <QrCode text={text} />
+      <p class="help">{help}</p>
+      {WALLET_URI.test(text) && (
+        <a class="link" href={text}>
+          {t('openWallet')}
+        </a>
+      )}
+    </div>
+  );
+}
+
 export function instructionsTitle({ ask, payment }: ViewOf<'instructions'>): string {
   if (ask !== 'crypto')
-    return t(
-      ({ wallet: 'walletTitle', sandbox: 'sandboxTitle', redirect: 'redirectTitle', bank: 'bankTitle' } as const)[ask],
-    );
+    return t(({ wallet: 'walletTitle', redirect: 'redirectTitle', bank: 'bankTitle' } as const)[ask]);
   return t('sendTitle', { amount: crypto(amountDue(payment), sentAsset(payment)) });
 }
 
@@ -70,7 +87,7 @@ function Lead({ ask, network }: { ask: Ask; network: string }) {
     );
   return (
     <p class="lead" key={ask}>
-      {t(({ wallet: 'deposit', sandbox: 'sandboxText', redirect: 'redirectText', bank: 'bankLead' } as const)[ask])}
+      {t(({ wallet: 'deposit', redirect: 'redirectText', bank: 'bankLead' } as const)[ask])}
     </p>
   );
 }
@@ -87,24 +104,25 @@ const Waiting = ({ text }: { text: string }) => (
 
 export function Instructions(props: ScreenProps<'instructions'>) {
   const { view } = props;
-  const { session, payment, instructions, ask } = view;
+  const { session, payment, instructions, ask, isSimulated, token } = view;
   const asset = sentAsset(payment);
   const network = networkName(payment.source_network ?? payment.network);
   const isCrypto = payment.side !== 'on_ramp';
-  const { address, note } = instructions;
-  const shown = (name: string) =>
-    typeof instructions[name] === 'string' && instructions[name] !== '' && !HIDDEN.includes(name);
-  // The page of a provider says the amount by itself.
-  const isAsked = (name: string) => shown(name) || (name === 'amount' && ask !== 'redirect');
+  const { address, note, scan } = instructions;
+  // The amount is that of the payment, which the gate has compared. The page of a provider says it by itself.
+  const isAsked = (name: string) =>
+    name === 'amount'
+      ? ask !== 'redirect'
+      : typeof instructions[name] === 'string' && instructions[name] !== '' && !HIDDEN.includes(name);
   const names = [
     ...KNOWN.filter(isAsked),
-    ...Object.keys(instructions).filter((name) => shown(name) && !KNOWN.includes(name)),
+    ...Object.keys(instructions).filter((name) => isAsked(name) && !KNOWN.includes(name)),
   ];
   const label = (name: string) => {
     if (isCrypto && name === 'address') return t('addressOn', { network });
     if (isCrypto && name === 'amount') return t('exact', { asset });
     return KNOWN.includes(name)
-      ? t(`i_${name}` as MessageKey)
+      ? t((OF_ACCOUNT.includes(name) ? name : `i_${name}`) as MessageKey)
       : name.replace(/_/g, ' ').replace(/^./, (letter) => letter.toUpperCase());
   };
   const due = amountDue(payment);
@@ -122,26 +140,26 @@ export function Instructions(props: ScreenProps<'instructions'>) {
         isGrouped={name === 'iban' || (isCrypto && name === 'address')}
       />
     );
-  const link = safeLink(instructions['url'], session.mode);
+  const link = providerLink(instructions['url'], session.mode, token);
   const waits = ask === 'crypto' ? t('waitCrypto', { asset }) : t(ask === 'bank' ? 'waitBank' : 'waitPayment');
-  const sent = ask === 'crypto' ? t('sentCrypto', { asset }) : t(ask === 'bank' ? 'sentBank' : 'continue');
+  const sent = isSimulated
+    ? t(ask === 'redirect' ? 'pretendPaid' : 'pretendSent')
+    : ask === 'crypto'
+      ? t('sentCrypto', { asset })
+      : t(ask === 'bank' ? 'sentBank' : 'continue');
   return (
     <>
       <Lead ask={ask} network={network} />
       <PaymentNotice view={view} />
-      {ask === 'crypto' && address && (
-        <div class="scan">
-          <QrCode text={address} />
-          <p class="help">{t('scan')}</p>
-        </div>
-      )}
+      {ask === 'crypto' && address && <Scan text={scan ?? address} help={t(isSimulated ? 'testAddress' : 'scan')} />}
       {names.length > 0 && <dl class="box copyable">{names.map(row)}</dl>}
+      {ask === 'bank' && scan && <Scan text={scan} help={t('scanBank')} />}
       {ask === 'bank' && instructions['reference'] && (
         <Note icon="warn" kind="warn">
           <strong>{t('mindReference')}</strong> <span>{t('whyReference')}</span>
         </Note>
       )}
-      {note && ask !== 'sandbox' && <p class="help">{note}</p>}
+      {isSimulated ? ask !== 'crypto' && <p class="help">{t('testPayment')}</p> : note && <p class="help">{note}</p>}
       <Waiting text={waits} />
       <div class="foot">
         {link && (
@@ -158,7 +176,7 @@ export function Instructions(props: ScreenProps<'instructions'>) {
 
 export function Progress(props: ScreenProps<'progress'>) {
   const { view } = props;
-  const { session, payment, due, ask, isSent } = view;
+  const { session, payment, due, ask, mayLookAgain } = view;
   const { side, received } = payment;
   const { get } = sums(payment, session.currency);
   const asset = sentAsset(payment);
@@ -197,7 +215,7 @@ export function Progress(props: ScreenProps<'progress'>) {
       </ol>
       <p class="help">{t('closePage')}</p>
       <div class="foot">
-        {isSent && due === 'open' && payment.instructions && (
+        {mayLookAgain && due === 'open' && payment.instructions && (
           <Button
             {...props}
             action="back"

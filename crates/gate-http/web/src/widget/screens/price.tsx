@@ -3,14 +3,25 @@ import { isZero, sum } from '../decimals';
 import { accountOf } from '../draft';
 import type { ViewOf } from '../flow/view';
 import type { Price as Terms } from '../flow/state';
-import { crypto, decimal, methodName, money, networkName, t, tSide, type MessageKey } from '../i18n';
-import { Button, Groups, Note, Picture, Amount } from '../parts';
+import {
+  crypto,
+  decimal,
+  knownMethod,
+  methodName,
+  money,
+  networkName,
+  t,
+  tSide,
+  usually,
+  type MessageKey,
+} from '../i18n';
+import { Amount, Button, CancelLink, Groups, Note, Picture } from '../parts';
 import { payoutOf } from '../payout';
 import { AddressRow, Receipt, Row } from '../receipt';
 import type { ScreenProps } from '../screen_props';
 import { say } from '../speech';
 import { rateOf, sums } from '../terms';
-import type { Quote } from '../types';
+import type { Quote, SideOptions } from '../types';
 
 interface Change {
   texts: string[];
@@ -110,8 +121,10 @@ const Shape = () => (
   </div>
 );
 
-function Figure({ price: { quote, before: old } }: { price: Terms }) {
+function Figure({ price: { quote, before: old }, entry }: { price: Terms; entry: SideOptions | undefined }) {
   const { side, currency } = quote;
+  const method = entry?.methods.find((one) => one.id === quote.payment_method);
+  const usual = (method ?? entry)?.usual_time;
   const isSale = side === 'off_ramp';
   const { give, get } = sums(quote, currency);
   const before = old && (isSale ? sums(old, currency).give : sums(old, currency).get)[1];
@@ -128,6 +141,7 @@ function Figure({ price: { quote, before: old } }: { price: Terms }) {
       <p class="rate" data-value={quote.exchange_rate} translate={false}>
         {t('onAt', { network: networkName(quote.network), rate: rateOf(quote, currency) })}
       </p>
+      {usual && <p key={usually(usual)}>{usually(usual)}</p>}
     </div>
   );
 }
@@ -148,16 +162,19 @@ export function Price(props: ScreenProps<'price'>) {
     );
   }, [quote]);
   if (!price) {
+    // The same amount is refused again.
+    const mayHelp = view.trouble?.text !== 'outOfRange';
     return (
       <>
         {view.work && <Shape />}
         <div class="foot">
-          {view.work ? <Button {...props} action="continue" disabled /> : <Button {...props} action="retry" />}
+          {view.work && <Button {...props} action="continue" disabled />}
+          {!view.work && mayHelp && <Button {...props} action="retry" />}
           {!view.work && (
             <Button
               {...props}
               action="back"
-              kind="second"
+              kind={mayHelp ? 'second' : 'main'}
               label={t('otherCoin')}
               run={() => act.do({ type: 'choose_again' })}
             />
@@ -170,7 +187,7 @@ export function Price(props: ScreenProps<'price'>) {
     <>
       <Changed price={price} />
       <div class={view.secondsLeft > 0 ? 'stack' : 'stack old'}>
-        <Figure price={price} />
+        <Figure price={price} entry={view.entry} />
         <Receipt quote={price.quote} />
       </div>
       <Countdown view={view} text={t('held')} />
@@ -180,6 +197,7 @@ export function Price(props: ScreenProps<'price'>) {
         ) : (
           <Button {...props} action="continue" />
         )}
+        {view.isCancelled && <CancelLink {...props} />}
       </div>
     </>
   );
@@ -207,7 +225,13 @@ export function Confirm(props: ScreenProps<'confirm'>) {
   const isSale = side === 'off_ramp';
   const coins = isSale ? give : get;
   const method = entry?.methods.find((one) => one.id === draft.payment_method);
-  const next = side !== 'on_ramp' ? 'nextCrypto' : draft.payment_method === 'card' ? 'nextCard' : 'nextBank';
+  // What follows on a method that the widget does not know is said by its instructions.
+  const next =
+    side !== 'on_ramp'
+      ? 'nextCrypto'
+      : draft.payment_method === 'card'
+        ? 'nextCard'
+        : knownMethod(draft.payment_method) && 'nextBank';
   return (
     <>
       <p class="lead">{t(isSale ? 'checkAccount' : 'checkAddress')}</p>
@@ -242,7 +266,7 @@ export function Confirm(props: ScreenProps<'confirm'>) {
         ) : (
           <Button {...props} action="pay" label={tSide('pay', side, { amount: give[1] })} disabled={!view.mayPay} />
         )}
-        <p class="help">{t(next)}</p>
+        {next && <p class="help">{t(next)}</p>}
       </div>
     </>
   );

@@ -64,7 +64,7 @@ export function Done(props: ScreenProps<'done'>) {
       <p class="lead">
         {isSale
           ? iban
-            ? t('doneAccount', { account: `${iban.slice(0, 4)} •••• ${iban.slice(-4)}` })
+            ? t('doneAccount', { account: `${iban.slice(0, 4)}\u00a0••••\u00a0${iban.slice(-4)}` })
             : t('doneAnyAccount')
           : t('doneWallet', { network: networkName(payment.network) })}
       </p>

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks';
 import { t } from '../i18n';
-import { safeLink } from '../links';
+import { providerLink } from '../links';
 import { Alert, Button, CancelLink, Note, Ring } from '../parts';
 import type { ScreenProps } from '../screen_props';
 import type { FormField, VerificationForm } from '../types';
@@ -74,7 +74,7 @@ function PartnerLink({ url }: { url: string }) {
 }
 
 export function Verification(props: ScreenProps<'verification'>) {
-  const { task, session, canLeave } = props.view;
+  const { task, session, token, canLeave } = props.view;
   const { status, reason } = session.verification;
   if (status === 'rejected') {
     return (
@@ -87,7 +87,7 @@ export function Verification(props: ScreenProps<'verification'>) {
       </>
     );
   }
-  const link = safeLink(task?.url, session.mode);
+  const link = providerLink(task?.url, session.mode, token);
   // A provider asks while the verification is pending already.
   const pending = status === 'pending' && task !== null && !link && !task.form;
   return (

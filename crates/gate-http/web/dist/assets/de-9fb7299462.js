@@ -57,6 +57,8 @@ Zahlen mit
 Auszahlung per
 ≈ {amount}
 Gebühren {amount}
+In der Regel {time}
+In der Regel {from} bis {to}
 Ihre Wallet-Adresse
 Einfügen
 Adresse einfügen
@@ -153,14 +155,14 @@ Daran erkennen wir Ihre Zahlung.
 Senden Sie auf
 , in einer Überweisung.
 Mit der Wallet scannen oder beide Werte kopieren
+Oder scannen Sie diesen Code mit Ihrer Banking-App
+In Wallet-App öffnen
 Genauer Betrag, {asset}
 Adresse auf {network}
-QR-Code der Adresse, die auch unten steht
+QR-Code dieser Werte, die auch als Text zu sehen sind
 Bei Ihrer Bank oder Kartenfirma zahlen
 Sie zahlen auf einer Seite des Zahlungsanbieters.
 Zahlungsseite öffnen
-Nichts zu senden
-Dies ist ein Test. Sie müssen nichts senden.
 Bestätigen Sie die Überweisung in Ihrer Wallet.
 In der Wallet bestätigen
 Wir warten auf Ihre Überweisung
@@ -169,6 +171,10 @@ Wir warten auf Ihre Zahlung
 Diese Seite aktualisiert sich von selbst.
 Ich habe überwiesen
 Ich habe die {asset} gesendet
+Dies ist ein Test: Senden Sie nichts an diese Adresse
+Dies ist ein Test: Zahlen Sie nichts. Es fließt kein Geld.
+Senden simulieren
+Zahlung simulieren
 Kopieren
 Kopiert
 {field} kopieren

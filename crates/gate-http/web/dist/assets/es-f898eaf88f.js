@@ -57,6 +57,8 @@ Pagar con
 Recibir por
 ≈ {amount}
 Comisiones {amount}
+Normalmente {time}
+Normalmente de {from} a {to}
 La dirección de tu monedero
 Pegar
 Pegar la dirección
@@ -153,14 +155,14 @@ Envía {amount}
 Envíalo por
 , en una sola transferencia.
 Escanea con tu monedero o copia los dos valores
+O escanea este código con la aplicación de tu banco
+Abrir en la aplicación del monedero
 Cantidad exacta, {asset}
 Dirección en {network}
-Código QR de la dirección, que también aparece abajo
+Código QR de estos valores, que también aparecen como texto
 Paga en tu banco o en la emisora de tu tarjeta
 Pagas en una página del proveedor de pagos.
 Abrir la página de pago
-Nada que enviar
-Esto es una prueba. No tienes que enviar nada.
 Confirma la transferencia en tu monedero.
 Confirma en tu monedero
 Esperando tu transferencia
@@ -169,6 +171,10 @@ Esperando tu pago
 Esta página se actualiza sola.
 Ya he hecho la transferencia
 Ya he enviado los {asset}
+Esto es una prueba: no envíes nada a esta dirección
+Esto es una prueba: no pagues nada. No se mueve dinero.
+Simular el envío
+Simular el pago
 Copiar
 Copiado
 Copiar {field}

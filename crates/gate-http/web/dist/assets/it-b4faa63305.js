@@ -1,8 +1,8 @@
 var n=`Pagamento
 {title} – {shop}
 Prova: {title}
-Modalità di prova
-: non si muove denaro reale
+Modalità test
+: nessun denaro reale
 Servizio di
 Licenze
 Chi gestisce {shop}: {name}
@@ -57,6 +57,8 @@ Paga con
 Ricevi con
 ≈ {amount}
 Commissioni {amount}
+Di solito {time}
+Di solito da {from} a {to}
 L’indirizzo del tuo wallet
 Incolla
 Incolla l’indirizzo
@@ -153,14 +155,14 @@ Invia {amount}
 Invia su
 , in un solo trasferimento.
 Scansiona con il tuo wallet o copia i due valori
+Oppure scansiona questo codice con l’app della tua banca
+Apri nell’app del wallet
 Importo esatto, {asset}
 Indirizzo su {network}
-Codice QR dell’indirizzo, riportato anche sotto
+Codice QR di questi valori, riportati anche come testo
 Paga presso la tua banca o l’emittente della carta
 Paghi su una pagina del fornitore del pagamento.
 Apri la pagina di pagamento
-Niente da inviare
-Questa è una prova. Non devi inviare nulla.
 Conferma il trasferimento nel tuo wallet.
 Conferma nel tuo wallet
 In attesa del tuo bonifico
@@ -169,6 +171,10 @@ In attesa del tuo pagamento
 Questa pagina si aggiorna da sola.
 Ho fatto il bonifico
 Ho inviato gli {asset}
+Questa è una prova: non inviare nulla a questo indirizzo
+Questa è una prova: non pagare nulla. Nessun denaro viene spostato.
+Simula l’invio
+Simula il pagamento
 Copia
 Copiato
 Copia {field}

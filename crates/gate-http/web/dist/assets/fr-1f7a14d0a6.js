@@ -1,8 +1,8 @@
 var e=`Paiement
 {title} – {shop}
-Test : {title}
+Test : {title}
 Mode test
- : aucun argent réel ne circule
+ : aucun argent réel ne circule
 Proposé par
 Licences
 {shop} est un service de {name}
@@ -27,12 +27,12 @@ Montant envoyé
 À payer
 Cours
 À payer avant
-Que souhaitez-vous faire ?
+Que souhaitez‑vous faire ?
 Acheter des cryptos
 Vendre des cryptos
 Échanger des cryptos
 Type d’opération
-{side} : sélectionné.
+{side} : sélectionné.
 Vous payez {amount}
 Par {methods}
 Vous recevez {amount}
@@ -57,6 +57,8 @@ Payer par
 Recevoir par
 ≈ {amount}
 Frais {amount}
+Généralement {time}
+Généralement de {from} à {to}
 L’adresse de votre portefeuille
 Coller
 Coller l’adresse
@@ -115,9 +117,9 @@ Ce que vous recevez ne change pas.
 Ce que vous envoyez ne change pas.
 Les frais étaient de {before}, ils sont maintenant de {now}.
 Le cours était {before}. Les montants ne changent pas.
-Avant : {amount}
+Avant : {amount}
 Appuyez de nouveau sur le bouton si vous êtes d’accord.
-Le prix a expiré. Voici le nouveau ; appuyez de nouveau sur le bouton si vous êtes d’accord.
+Le prix a expiré. Voici le nouveau ; appuyez de nouveau sur le bouton si vous êtes d’accord.
 Ce paiement semble ouvert dans une autre fenêtre. Appuyez de nouveau sur le bouton pour payer ici.
 Ce prix n’est plus à jour.
 Afficher le prix actuel
@@ -133,8 +135,8 @@ Envoyer
 Vérifier et payer
 Vérifier et vendre
 Vérifier et échanger
-Est-ce bien votre adresse ? Un transfert de cryptos est définitif.
-Est-ce bien votre compte ?
+Est-ce bien votre adresse ? Un transfert de cryptos est définitif.
+Est-ce bien votre compte ?
 Vers votre portefeuille
 Vers votre compte
 Payer {amount}
@@ -142,9 +144,9 @@ Vendre {amount}
 Échanger {amount}
 Paiement en cours…
 Un instant…
-Ensuite : les coordonnées bancaires pour votre virement.
-Ensuite : l’adresse où envoyer.
-Ensuite : votre carte, chez le prestataire de paiement.
+Ensuite : les coordonnées bancaires pour votre virement.
+Ensuite : l’adresse où envoyer.
+Ensuite : votre carte, chez le prestataire de paiement.
 Faites votre virement
 Copiez ces valeurs dans l’application de votre banque.
 N’oubliez pas la référence.
@@ -153,14 +155,14 @@ Envoyez {amount}
 Envoyez sur
 , en un seul transfert.
 Scannez avec votre portefeuille ou copiez les deux valeurs
+Ou scannez ce code avec l’application de votre banque
+Ouvrir dans l’application du portefeuille
 Montant exact, {asset}
 Adresse sur {network}
-Code QR de l’adresse, aussi affichée ci-dessous
+Code QR de ces valeurs, aussi affichées en texte
 Payez auprès de votre banque ou de l’émetteur de votre carte
 Vous payez sur une page du prestataire de paiement.
 Ouvrir la page de paiement
-Rien à envoyer
-Ceci est un test. Vous n’avez rien à envoyer.
 Confirmez le transfert dans votre portefeuille.
 Confirmez dans votre portefeuille
 En attente de votre virement
@@ -169,15 +171,19 @@ En attente de votre paiement
 Cette page se met à jour toute seule.
 J’ai fait le virement
 J’ai envoyé les {asset}
+Ceci est un test : n’envoyez rien à cette adresse
+Ceci est un test : ne payez rien. Aucun argent ne circule.
+Simuler l’envoi
+Simuler le paiement
 Copier
 Copié
-Copier : {field}
-Copié : {field}.
+Copier : {field}
+Copié : {field}.
 Appuyez sur Ctrl+C (⌘C) pour copier. Le texte est sélectionné.
 Nous avons reçu {received} sur {required}.
 Envoyez les {rest} restants de la même manière.
 Nous avons reçu {received} au lieu de {required}. Le prestataire de paiement rembourse la différence.
-Le délai de paiement est écoulé : n’envoyez plus rien. Si vous avez déjà payé, attendez ici. Le paiement aboutira, ou l’argent vous sera rendu.
+Le délai de paiement est écoulé : n’envoyez plus rien. Si vous avez déjà payé, attendez ici. Le paiement aboutira, ou l’argent vous sera rendu.
 Titulaire du compte
 IBAN
 BIC
@@ -191,16 +197,16 @@ Dès que votre paiement est confirmé, nous envoyons {get} vers votre portefeuil
 Dès que vos {asset} arrivent, nous envoyons {get} sur votre compte.
 Dès que vos {asset} arrivent, nous envoyons {get} vers votre portefeuille.
 Ordre passé
-{what} : réception
+{what} : réception
 Virement
 Paiement
-{what} : envoi
+{what} : envoi
 Argent
 Vous pouvez fermer cette page. {shop} reçoit le résultat dans tous les cas.
 Afficher les coordonnées bancaires
 Afficher les informations de paiement
 Annuler ce paiement
-{amount} : envoyé
+{amount} : envoyé
 {amount} en route vers vous
 En route vers votre portefeuille sur {network}.
 Vers votre compte {account}.
@@ -233,9 +239,9 @@ Payer autrement
 Choisir une autre crypto
 Annuler et retourner chez {shop}
 Annuler
-Annuler ce paiement ?
+Annuler ce paiement ?
 Rien n’a été payé.
-Avez-vous déjà envoyé l’argent ? Alors n’annulez pas.
+Avez-vous déjà envoyé l’argent ? Alors n’annulez pas.
 Si vous avez envoyé l’argent, l’annulation ne le fait pas revenir.
 Continuer
 Continuer d’attendre
@@ -251,7 +257,7 @@ Ce paiement a été annulé
 Rien n’a été payé.
 Ce paiement est clos
 La boutique affiche l’état de votre commande.
-Si vous avez envoyé de l’argent, conservez cette référence : {reference}, et adressez-vous à {shop}.
+Si vous avez envoyé de l’argent, conservez cette référence : {reference}, et adressez-vous à {shop}.
 Cette page ne peut plus continuer
 Ouvrez de nouveau le paiement depuis la boutique. Rien n’est payé deux fois.
 Vous êtes hors ligne
@@ -264,12 +270,12 @@ Continuer
 Retour
 Il n’y a pas de prix pour {asset} en ce moment. Réessayez ou choisissez une autre crypto.
 {asset} n’est pas proposé sur ce réseau en ce moment. Choisissez-en un autre.
-Le montant de cette commande dépasse les limites de ce choix. Choisissez autre chose.
-Possible : de {min} à {max}.
+Le montant de cette commande est hors des limites de ce choix. Choisissez autre chose.
+Possible : de {min} à {max}.
 Aucun choix n’accepte ici le montant de cette commande.
 Il y a eu trop de demandes. Nous réessayons dans {seconds} secondes.
-Il est trop tard pour annuler : le paiement est en cours d’exécution.
+Il est trop tard pour annuler : le paiement est en cours d’exécution.
 Nous n’avons pas pu joindre le service de paiement. Rien n’est payé deux fois. Réessayez.
-Référence : {id}
+Référence : {id}
 Ce paiement est déjà en cours.`.split(`
 `);export{e as messages};

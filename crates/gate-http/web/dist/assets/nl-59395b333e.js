@@ -57,6 +57,8 @@ Betalen met
 Ontvangen via
 ≈ {amount}
 Kosten {amount}
+Meestal {time}
+Meestal {from} tot {to}
 Uw walletadres
 Plakken
 Adres plakken
@@ -153,14 +155,14 @@ Verstuur {amount}
 Verstuur op
 , in één transactie.
 Scan met uw wallet of kopieer beide waarden
+Of scan deze code met de app van uw bank
+Openen in wallet-app
 Precies bedrag, {asset}
 Adres op {network}
-QR-code van het adres, dat ook hieronder staat
+QR-code van deze waarden, die ook als tekst te zien zijn
 Betaal bij uw bank of kaartuitgever
 U betaalt op een pagina van de betaaldienst.
 Betaalpagina openen
-Niets te versturen
-Dit is een test. U hoeft niets te versturen.
 Bevestig de overboeking in uw wallet.
 Bevestig in uw wallet
 Wachten op uw overboeking
@@ -169,6 +171,10 @@ Wachten op uw betaling
 Deze pagina werkt zichzelf bij.
 Ik heb het overgemaakt
 Ik heb de {asset} verstuurd
+Dit is een test: stuur niets naar dit adres
+Dit is een test: betaal niets. Er wordt geen geld verplaatst.
+Verzending simuleren
+Betaling simuleren
 Kopiëren
 Gekopieerd
 {field} kopiëren
