@@ -29,10 +29,15 @@ def installed(name):
 
 
 def free_port():
-    """A port for a server that cannot choose one, or that keeps its address over a restart."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port for a server that cannot choose one, or that keeps its address over a restart.
+
+    It is below the ports that systems give to connections, so that none takes it before the server does.
+    """
+    while True:
+        port = 10_000 + secrets.randbelow(20_000)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:
@@ -59,6 +64,15 @@ class Server:
         if self.process.poll() is None:
             self.process.send_signal(self.how)
         self.process.wait(PROGRAM_TIMEOUT)
+
+    def await_answer(self, command, what):
+        """Waits until the command succeeds. A server that has ended never answers."""
+
+        def answers():
+            assert self.process.poll() is None, f"the server ended with {self.process.returncode}: {self.log()}"
+            return subprocess.run(command, check=False).returncode == 0
+
+        eventually(answers, what)
 
     def log(self):
         return (self.folder / "log").read_text(errors="replace")
@@ -100,7 +114,7 @@ class Postgres(Server):
     def start(self):
         super().start()
         ready = [installed("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
-        eventually(lambda: subprocess.run(ready, check=False).returncode == 0, "PostgreSQL is ready")
+        self.await_answer(ready, "PostgreSQL is ready")
 
     def url(self, database, role="postgres"):
         return f"postgres://{role}:{self.password}@127.0.0.1:{self.port}/{database}"
@@ -128,7 +142,7 @@ class Standby(Server):
         super().__init__(installed("postgres"), "-D", "data", *settings, folder=folder, stop=signal.SIGINT)
         url = primary.url("postgres").replace(f":{primary.port}/", f":{self.port}/")
         ready = [installed("pg_isready"), "-q", "-d", url]
-        eventually(lambda: subprocess.run(ready, check=False).returncode == 0, "the standby is ready")
+        self.await_answer(ready, "the standby is ready")
         assert psql(url, "-c", "SELECT pg_is_in_recovery()") == ["t"]
 
 
